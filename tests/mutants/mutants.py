@@ -3,9 +3,9 @@
 
     mutants.py MUTANT [--count N | --seconds S] [--first N] [--jobs N] [--keep FOLDER] [--only FORMAT [NUMBER]]
 
-MUTANT is the program of mutant.c. N mutants in all, or as many as S seconds allow, numbered from --first; the same every
-time: mutant NUMBER of a format depends on nothing else. Before them come the files of found/, which once ended badly. Those that do so now are kept in FOLDER
-(build/mutants), with the command that tries them again.
+MUTANT is the program of mutant.c. N mutants in all, or as many as S seconds allow, numbered from --first; they are the
+same every time: mutant NUMBER of a format depends on nothing else. Before mutant 0 come the files of found/, which once
+ended badly. Those that do so now are kept in FOLDER (build/mutants), with the command that tries them again.
 """
 
 from __future__ import annotations
@@ -43,13 +43,16 @@ def formats():
     tar = archives.Tar()
     return [
         tar, archives.Tar("tar.gz", squeeze), archives.Tar("tar.zst", archives.zstd),
-        archives.Squeezed("gz", "tar", [squeeze(tar.seeds[0])]), archives.Squeezed("zst", "npy", files(DATA / "npy", "*.zst")),
-        archives.SqueezedTable("csv.gz", "csv", files(DATA / "manifest", "*.gz")), archives.Pack(), archives.Records(), archives.Hdf5(),
+        archives.Squeezed("gz", "tar", [squeeze(tar.seeds[0])]),
+        archives.Squeezed("zst", "npy", files(DATA / "npy", "*.zst")),
+        archives.SqueezedTable("csv.gz", "csv", files(DATA / "manifest", "*.gz")), archives.Pack(), archives.Records(),
+        archives.Hdf5(),
         archives.Lmdb(), archives.Zip("zip", "zip", files(DATA / "zip", "*.zip")),
         archives.Zip("npz", "npz", files(DATA / "npz", "*.npz")), archives.Npy(), archives.Table("csv", "*.[ct]sv"),
         archives.Table("jsonl", "*.jsonl"), archives.Index("tar", tar.seeds[0]),
         archives.Index("tfrecord", (DATA / "tfrecord" / "examples.tfrecord").read_bytes()), archives.TreeIndex(),
-        archives.Foreign(), media.Jpeg("jpeg"), media.Jpeg("crop_ready"), media.Png("png"), media.Riff("webp"), media.Bmp("bmp"), media.Pnm("pnm"),
+        archives.Foreign(), media.Jpeg("jpeg"), media.Jpeg("crop_ready"),
+        media.Png("png"), media.Riff("webp"), media.Bmp("bmp"), media.Pnm("pnm"),
         media.Tiff("tiff"), media.Riff("wav", media.sounds("*.wav")), media.Flac("flac", media.sounds("*.flac")),
         media.Ogg("ogg", media.sounds("*.ogg")), media.Mp3("mp3", media.sounds("*.mp3")),
     ]

@@ -8,9 +8,10 @@ ROWS is the program of rows.c, SHIM the library of shim.c. A run loads a small d
 while call 2 does, until there are no more calls: of read, pread, open, stat, mmap, write, rename, ... of the C library,
 of io_uring, and of libcurl's sockets; and requests 1, 2, ... to a server that breaks them. An interrupted call and a
 short read must go unnoticed; so must what a server breaks once. After each fault the dataset is loaded again without
-one: what was kept beside it (an index, blocks of a cache) must be right, too. With --every K only every K-th series is run,
-and in it every K-th call goes wrong, except where one once did; with --seconds datasets are taken in a random order until the time is up. Runs that end badly are listed with
-the command that repeats them, for which the datasets stay in FOLDER (build/faults).
+one: what was kept beside it (an index, blocks of a cache) must be right, too. With --every K only every K-th series is
+run, and in it every K-th call goes wrong, except where one once did; with --seconds datasets are taken in a random order
+until the time is up. Runs that end badly are listed with the command that repeats them, for which the datasets stay in
+FOLDER (build/faults).
 """
 
 from __future__ import annotations
@@ -227,7 +228,8 @@ def main():
         return False
     options.every = share_of(options.every)
     campaign = Campaign(options)
-    cases = [case for case in all_cases(campaign.datasets) if not options.only or str(case).startswith(tuple(options.only))]
+    cases = all_cases(campaign.datasets)
+    cases = [case for case in cases if not options.only or str(case).startswith(tuple(options.only))]
     cases = [case for number, case in enumerate(cases) if number % options.every == 0 or str(case).startswith(FOUND)]
     start, done = time.monotonic(), 0
     chance = random.Random(options.seed)
