@@ -56,16 +56,15 @@ static const char *library_words(int *errnum)
     return words;
 }
 
-/* With an error number the status follows from it: a disk that fails is not a damaged file. */
+/* With the error number of a call the status follows from it, because a disk that fails is not a damaged
+ * file; EAGAIN only means that somebody has locked it. */
 static int library_fail(const struct st_held *file, const char *name, const char *what,
                         struct stoker_error *err)
 {
     int errnum;
     const char *words = library_words(&errnum);
-    if (errnum)
-        return st_fail_errno(err, errnum, "%s: %s%s%s (HDF5 %d.%d.%d)", file->path, name ? name : "",
-                             name ? ": " : "", what, H5_VERS_MAJOR, H5_VERS_MINOR, H5_VERS_RELEASE);
-    return st_fail(err, STOKER_EIO, "%s: %s%s%s (HDF5 %d.%d.%d: %.200s)", file->path, name ? name : "",
+    const int code = errnum && errnum != EAGAIN ? st_fail_errno(NULL, errnum, "%s", what) : STOKER_EIO;
+    return st_fail(err, code, "%s: %s%s%s (HDF5 %d.%d.%d: %.200s)", file->path, name ? name : "",
                    name ? ": " : "", what, H5_VERS_MAJOR, H5_VERS_MINOR, H5_VERS_RELEASE, words);
 }
 
