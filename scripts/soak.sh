@@ -23,7 +23,8 @@ part() {
     local seconds=$((SOAK_S * $1 / 100)) what=$2 start=$SECONDS
     shift 2
     say "$what: $seconds s"
-    "${@//SECONDS_HERE/$seconds}" || { status=1; say "FAILED: $*"; }
+    set -- "${@//SECONDS_HERE/$seconds}"
+    "$@" || { status=1; say "FAILED: $*"; }
     say "$what took $((SECONDS - start)) s"
 }
 
