@@ -58,8 +58,8 @@ static int map_all(struct exchange *self)
     return 0;
 }
 
-/* How much may be mapped: half of what a limit of the address space (ulimit -v) leaves, since the training
- * and other loaders need the rest. */
+/* How much may be mapped: half of what a limit of the address space (ulimit -v) leaves, since the
+ * training and other loaders need the rest. */
 static uint64_t mapping_most(void)
 {
     struct rlimit limit;
@@ -80,12 +80,12 @@ static int refuse_limits(struct exchange *self, int why)
 {
     char text[400];
     self->stride = STRIDE_LEAST;
-    snprintf(text, sizeof text,
-             "cannot map the memory that is shared with the workers (%s): %u workers and %u batches need "
-             "at least %llu MiB, and twice that under a limit of the address space. Raise the limits "
-             "(ulimit -v and ulimit -f), or use a smaller prefetch_factor, fewer workers, or num_workers=0",
-             strerror(why), self->workers, self->slots,
-             (unsigned long long)(all_bytes(self) >> 20) + 1);
+    snprintf(
+        text, sizeof text,
+        "cannot map the memory that is shared with the workers (%s): %u workers and %u batches need "
+        "at least %llu MiB, and twice that under a limit of the address space. Raise the limits "
+        "(ulimit -v and ulimit -f), or use a smaller prefetch_factor, fewer workers, or num_workers=0",
+        strerror(why), self->workers, self->slots, (unsigned long long)(all_bytes(self) >> 20) + 1);
     PyObject *error = PyObject_CallFunction(PyExc_OSError, "is", why, text);
     if (error)
         PyErr_SetObject(PyExc_OSError, error);

@@ -180,7 +180,8 @@ PyObject *ext_exchange_stop(PyObject *object, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* doing(worker) -> (slot, place): the task in progress, or -1, and the latest progress that it reported */
+/* doing(worker) -> (slot, place): the task in progress, or -1, and the latest progress that it reported
+ */
 PyObject *ext_exchange_doing(PyObject *object, PyObject *args)
 {
     struct exchange *self = (struct exchange *)object;

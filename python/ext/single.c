@@ -7,8 +7,7 @@
 #include <stdlib.h>
 
 struct single {
-    PyObject_HEAD
-    struct stoker_single *handle;
+    PyObject_HEAD struct stoker_single *handle;
 };
 
 static const struct ext_option options_table[] = {
@@ -85,13 +84,17 @@ static int read_sizes(PyObject *tuple, uint32_t **fields, Py_ssize_t count)
 static Py_ssize_t numbers_of(enum stoker_edit_kind kind)
 {
     switch (kind) {
-    case STOKER_EDIT_CROP: return 4;
-    case STOKER_EDIT_RESIZE: return 3;
+    case STOKER_EDIT_CROP:
+        return 4;
+    case STOKER_EDIT_RESIZE:
+        return 3;
     case STOKER_EDIT_BRIGHTNESS:
     case STOKER_EDIT_CONTRAST:
     case STOKER_EDIT_SATURATION:
-    case STOKER_EDIT_HUE: return 1;
-    default: return 0;
+    case STOKER_EDIT_HUE:
+        return 1;
+    default:
+        return 0;
     }
 }
 
@@ -99,7 +102,8 @@ static int read_edit(PyObject *tuple, struct stoker_edit *edit)
 {
     uint32_t filter = 0, *box[] = {&edit->x, &edit->y, &edit->width, &edit->height};
     uint32_t *size[] = {&edit->width, &edit->height, &filter};
-    long kind = PyTuple_Check(tuple) && PyTuple_Size(tuple) ? PyLong_AsLong(PyTuple_GetItem(tuple, 0)) : -1;
+    long kind =
+        PyTuple_Check(tuple) && PyTuple_Size(tuple) ? PyLong_AsLong(PyTuple_GetItem(tuple, 0)) : -1;
     Py_ssize_t count;
 
     *edit = (struct stoker_edit){0};
@@ -173,7 +177,8 @@ static PyObject *single_run(PyObject *object, PyObject *args)
 static PyMethodDef single_methods[] = {
     {"run", single_run, METH_VARARGS,
      "run(data, edits=(), pixels=None) -> a Tensor, channels x height x width, or with nhwc height x "
-     "width x channels. `data` is an encoded image, or, with pixels=(width, height, channels), the bytes "
+     "width x channels. `data` is an encoded image, or, with pixels=(width, height, channels), the "
+     "bytes "
      "of a decoded one. An edit is a tuple: its kind (EDIT_CROP, ...) and its numbers; they are made in "
      "order, before the pipeline. Any thread may call it."},
     {0},
@@ -183,8 +188,9 @@ static PyType_Slot single_slots[] = {
     {Py_tp_new, single_new},
     {Py_tp_dealloc, single_dealloc},
     {Py_tp_methods, single_methods},
-    {Py_tp_doc, "Single(pipeline, *, layout='nchw', pillow=13, pixel_limit=0, fused=0): runs a pipeline on one "
-                "image at a time."},
+    {Py_tp_doc,
+     "Single(pipeline, *, layout='nchw', pillow=13, pixel_limit=0, fused=0): runs a pipeline on one "
+     "image at a time."},
     {0, NULL},
 };
 

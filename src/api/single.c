@@ -13,8 +13,8 @@
 #include <stdlib.h>
 
 enum {
-    IDLE = 4,         /* kept for the next image */
-    KEEP = 32 << 20,  /* bytes of scratch memory that each of them keeps at most */
+    IDLE = 4,        /* kept for the next image */
+    KEEP = 32 << 20, /* bytes of scratch memory that each of them keeps at most */
     PIXELS_MAX = 178956970,
 };
 
@@ -151,11 +151,9 @@ static int open_picture(struct st_work *work, const struct stoker_picture *pictu
     return rc;
 }
 
-_Static_assert((int)STOKER_FILTER_NEAREST == ST_FILTER_NEAREST && (int)STOKER_FILTER_BOX == ST_FILTER_BOX &&
-                   (int)STOKER_FILTER_BILINEAR == ST_FILTER_BILINEAR &&
-                   (int)STOKER_FILTER_HAMMING == ST_FILTER_HAMMING &&
-                   (int)STOKER_FILTER_BICUBIC == ST_FILTER_BICUBIC &&
-                   (int)STOKER_FILTER_LANCZOS == ST_FILTER_LANCZOS && ST_FILTERS == 6,
+#define SAME(name) ((int)STOKER_FILTER_##name == (int)ST_FILTER_##name)
+_Static_assert(SAME(NEAREST) && SAME(BOX) && SAME(BILINEAR) && SAME(HAMMING) && SAME(BICUBIC) &&
+                   SAME(LANCZOS) && ST_FILTERS == 6,
                "the public filters are the resize's");
 
 static int resize(struct st_image *image, const struct stoker_edit *edit, struct stoker_error *err)
@@ -163,12 +161,12 @@ static int resize(struct st_image *image, const struct stoker_edit *edit, struct
     if ((uint32_t)edit->filter >= ST_FILTERS || edit->width > INT32_MAX || edit->height > INT32_MAX)
         return st_fail(err, STOKER_EINVAL, "cannot resize to %u x %u pixels with filter %d", edit->width,
                        edit->height, (int)edit->filter);
-    return st_image_resize(image, (int32_t)edit->width, (int32_t)edit->height, (enum st_filter)edit->filter,
-                           err);
+    return st_image_resize(image, (int32_t)edit->width, (int32_t)edit->height,
+                           (enum st_filter)edit->filter, err);
 }
 
-static int change_colour(struct st_image *image, const struct stoker_edit *edit, enum st_pending_kind kind,
-                         double low, double high, struct stoker_error *err)
+static int change_colour(struct st_image *image, const struct stoker_edit *edit,
+                         enum st_pending_kind kind, double low, double high, struct stoker_error *err)
 {
     if (!(edit->factor >= low && edit->factor <= high))
         return st_fail(err, STOKER_EINVAL, "a factor of %g is not between %g and %g", edit->factor, low,
@@ -181,15 +179,26 @@ static int apply(struct st_image *image, const struct stoker_edit *edit, struct 
     const double most = 1e6; /* as color_jitter allows */
     switch (edit->kind) {
     case STOKER_EDIT_CROP:
-        return st_image_crop(image, (struct st_region){edit->x, edit->y, edit->width, edit->height}, err);
-    case STOKER_EDIT_RESIZE: return resize(image, edit, err);
-    case STOKER_EDIT_MIRROR: st_image_mirror(image); return STOKER_OK;
-    case STOKER_EDIT_FLIP: st_image_flip(image); return STOKER_OK;
-    case STOKER_EDIT_BRIGHTNESS: return change_colour(image, edit, ST_PENDING_BRIGHTNESS, 0, most, err);
-    case STOKER_EDIT_CONTRAST: return change_colour(image, edit, ST_PENDING_CONTRAST, 0, most, err);
-    case STOKER_EDIT_SATURATION: return change_colour(image, edit, ST_PENDING_SATURATION, 0, most, err);
-    case STOKER_EDIT_HUE: return change_colour(image, edit, ST_PENDING_HUE, -0.5, 0.5, err);
-    case STOKER_EDIT_GREY: return st_image_do(image, (struct st_pending){.kind = ST_PENDING_GREY}, err);
+        return st_image_crop(image, (struct st_region){edit->x, edit->y, edit->width, edit->height},
+                             err);
+    case STOKER_EDIT_RESIZE:
+        return resize(image, edit, err);
+    case STOKER_EDIT_MIRROR:
+        st_image_mirror(image);
+        return STOKER_OK;
+    case STOKER_EDIT_FLIP:
+        st_image_flip(image);
+        return STOKER_OK;
+    case STOKER_EDIT_BRIGHTNESS:
+        return change_colour(image, edit, ST_PENDING_BRIGHTNESS, 0, most, err);
+    case STOKER_EDIT_CONTRAST:
+        return change_colour(image, edit, ST_PENDING_CONTRAST, 0, most, err);
+    case STOKER_EDIT_SATURATION:
+        return change_colour(image, edit, ST_PENDING_SATURATION, 0, most, err);
+    case STOKER_EDIT_HUE:
+        return change_colour(image, edit, ST_PENDING_HUE, -0.5, 0.5, err);
+    case STOKER_EDIT_GREY:
+        return st_image_do(image, (struct st_pending){.kind = ST_PENDING_GREY}, err);
     }
     return st_fail(err, STOKER_EINVAL, "there is no edit of kind %d", (int)edit->kind);
 }

@@ -168,8 +168,8 @@ static struct timespec time_limit(const struct stoker_loader *loader)
     return until;
 }
 
-/* Answers the workers, and looks for the batch that is due. If the program's function interrupts next, no
- * batch is given: the caller would not take it. */
+/* Answers the workers, and looks for the batch that is due. If the program's function interrupts next,
+ * no batch is given: the caller would not take it. */
 static bool is_due(struct stoker_loader *loader, struct st_slot **out)
 {
     const bool called = st_rescue_serve(loader) || !loader->worker_count;
