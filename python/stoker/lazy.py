@@ -108,7 +108,7 @@ def _begin() -> None:
     """Patch Pillow's open only. Transforms are patched when it is called."""
     global _contexts
     pillow = "PIL.Image"
-    has_pillow = pillow not in _undo and _is_imported(pillow)
+    has_pillow = _is_imported(pillow)
     if has_pillow:
         _import_patch(pillow)
     with _lock.held():
