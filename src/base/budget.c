@@ -164,5 +164,7 @@ uint64_t st_budget_default(const char *root)
 {
     const uint64_t group = st_cgroup_memory(root);
     /* A limit above all memory, as cgroup v1 has it for "none", is no limit. */
-    return (group <= st_memory_all() ? group : available(root)) / SHARE / st_local_processes();
+    const uint64_t all = (group <= st_memory_all() ? group : available(root)) / st_local_processes();
+    const uint64_t own = st_process_memory(); /* ulimit is for each process */
+    return (all < own ? all : own) / SHARE;
 }

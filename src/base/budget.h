@@ -63,7 +63,8 @@ bool st_account_try(struct st_account *account, uint64_t bytes, uint64_t most);
 
 /* A loader's share where its caller names none: a quarter of what the cgroup allows, or else of what the
  * machine has available, divided by the processes of this host that a launcher has started
- * (LOCAL_WORLD_SIZE). `root` is "" except in tests. */
+ * (LOCAL_WORLD_SIZE); and at most a quarter of what the process's own limits leave (ulimit -v and -d).
+ * `root` is "" except in tests. */
 uint64_t st_budget_default(const char *root);
 
 #endif

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -240,8 +241,40 @@ uint64_t st_memory_all(void)
     return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : UINT64_MAX;
 }
 
+/* Pages mapped now: field 0 of /proc/self/statm is all, field 5 data and stack. 0 if unknown. */
+static uint64_t mapped(uint32_t field)
+{
+    unsigned long long pages[6] = {0};
+    FILE *f = fopen("/proc/self/statm", "re");
+    if (f && fscanf(f, "%llu %llu %llu %llu %llu %llu", &pages[0], &pages[1], &pages[2], &pages[3],
+                    &pages[4], &pages[5]) != 6)
+        memset(pages, 0, sizeof pages);
+    if (f)
+        fclose(f);
+    return pages[field] * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+uint64_t st_process_memory(void)
+{
+    static const struct {
+        int which;
+        uint32_t field;
+    } limits[] = {{RLIMIT_AS, 0}, {RLIMIT_DATA, 5}};
+    uint64_t least = UINT64_MAX;
+    for (size_t k = 0; k < sizeof limits / sizeof *limits; k++) {
+        struct rlimit limit;
+        if (getrlimit((__rlimit_resource_t)limits[k].which, &limit) || limit.rlim_cur == RLIM_INFINITY)
+            continue;
+        const uint64_t most = limit.rlim_cur, now = mapped(limits[k].field);
+        const uint64_t left = most > now ? most - now : 0;
+        least = left < least ? left : least;
+    }
+    return least;
+}
+
 uint64_t st_memory_limit(void)
 {
-    const uint64_t all = st_memory_all(), ours = st_cgroup_memory("");
-    return all < ours ? all : ours;
+    const uint64_t all = st_memory_all(), ours = st_cgroup_memory(""), process = st_process_memory();
+    const uint64_t least = ours < all ? ours : all;
+    return process < least ? process : least;
 }

@@ -33,8 +33,12 @@ uint32_t st_local_processes(void);
 uint32_t st_cpu_share(void);
 /* Bytes of physical memory. */
 uint64_t st_memory_all(void);
-/* min(physical memory, cgroup limit) in bytes. */
+/* min(physical memory, cgroup limit, st_process_memory) in bytes. */
 uint64_t st_memory_limit(void);
+
+/* Bytes that this process may still map: what its limits (ulimit -v and -d) leave; UINT64_MAX: no
+ * limit. */
+uint64_t st_process_memory(void);
 
 /* The quota in CPUs, not rounded: the minimum over this process's cgroup and its ancestors; infinity:
  * none. `root` is "" except in tests, here and below. */

@@ -7,6 +7,7 @@
 #include "tap.h"
 
 #include <pthread.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static void sums(void)
@@ -161,6 +162,37 @@ static void defaults(void)
     ok(st_budget_default(root) == 1u << 26, "cgroup v1: a quarter of its limit");
 }
 
+/* A quarter of what `ulimit` leaves, and of no more than there was without it. */
+static void own_limit(int which, const char *what)
+{
+    enum { MORE = 400 << 20 };
+    struct rlimit before, less;
+    const uint64_t free = st_budget_default(root), page = (uint64_t)sysconf(_SC_PAGESIZE);
+    unsigned long long pages[6] = {0};
+    FILE *f = fopen("/proc/self/statm", "r");
+    const int read = f ? fscanf(f, "%llu %llu %llu %llu %llu %llu", &pages[0], &pages[1], &pages[2], &pages[3], &pages[4],
+                                &pages[5])
+                       : 0;
+    if (f)
+        fclose(f);
+    if (read != 6 || getrlimit((__rlimit_resource_t)which, &before)) {
+        skip(what, "this process cannot see or limit its memory");
+        return;
+    }
+    less = before;
+    less.rlim_cur = pages[which == RLIMIT_AS ? 0 : 5] * page + MORE;
+    if (setrlimit((__rlimit_resource_t)which, &less)) {
+        skip(what, "this process cannot limit its memory");
+        return;
+    }
+    const uint64_t limited = st_budget_default(root), all = st_memory_limit();
+    setrlimit((__rlimit_resource_t)which, &before);
+    ok(limited <= MORE / 4 && limited >= MORE / 8 && free > MORE / 4 && all <= MORE,
+       "%s leaves 400 MiB: the default is %.0f MiB, and was %.0f", what, (double)limited / (1 << 20),
+       (double)free / (1 << 20));
+    ok(st_budget_default(root) == free, "%s no more: as before", what);
+}
+
 int main(void)
 {
     if (!mkdtemp(root))
@@ -171,5 +203,8 @@ int main(void)
     buffers();
     threads();
     defaults();
+    put("/sys/fs/cgroup/memory/m/memory.limit_in_bytes", "9223372036854771712\n");
+    own_limit(RLIMIT_AS, "ulimit -v");
+    own_limit(RLIMIT_DATA, "ulimit -d");
     return done_testing() | remove_root();
 }
