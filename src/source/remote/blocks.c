@@ -108,6 +108,20 @@ static bool write_block(const struct st_cached *object, const char *path, uint64
     return written && closed;
 }
 
+/* Gives the whole block its name. Not every file system has links (vfat, many of FUSE, SMB); there the
+ * file is renamed. If another process has done so since, its block is replaced by an equal one, which is
+ * whole as well. Returns whether the block is there, and `*mine` whether it is this one. */
+static bool publish(const char *temporary, const char *path, bool *mine)
+{
+    *mine = !link(temporary, path);
+    if (*mine || errno == EEXIST)
+        return true;
+    if (!access(path, F_OK))
+        return true;
+    *mine = !rename(temporary, path);
+    return *mine;
+}
+
 void st_cached_put(struct st_cached *object, uint64_t block, const void *bytes, uint32_t size)
 {
     struct st_cache *cache = object->cache;
@@ -117,9 +131,8 @@ void st_cached_put(struct st_cached *object, uint64_t block, const void *bytes, 
     snprintf(temporary, sizeof temporary, "%.*s/t%ld.%llu.%llu", PATH_MAX - 100, object->folder,
              (long)getpid(), (unsigned long long)(object->first + block),
              (unsigned long long)st_now_ns());
-    if (bytes && write_block(object, temporary, block, bytes, size)) {
-        kept = !link(temporary, path); /* fails if another process was faster */
-    } else if (bytes) {
+    if (bytes &&
+        !(write_block(object, temporary, block, bytes, size) && publish(temporary, path, &kept))) {
         atomic_store(&cache->note,
                      errno == ENOSPC || errno == EDQUOT
                          ? "the disk of cache_dir is full: nothing more is cached"
