@@ -26,6 +26,18 @@ int st_fail(struct stoker_error *err, int code, const char *format, ...)
     return code;
 }
 
+/* How much of the message only repeats the prefix, or its beginning: "a.npy: " of "a.npy: row 1". */
+static size_t repeated(const char *message, const char *prefix)
+{
+    size_t most = 0;
+    for (size_t at = 0; message[at] && message[at] == prefix[at]; at++)
+        if (at && prefix[at] == ' ' && prefix[at - 1] == ':')
+            most = at + 1;
+    const size_t size = strlen(prefix);
+    const bool all = size && !strncmp(message, prefix, size) && !strncmp(message + size, ": ", 2);
+    return all ? size + 2 : most;
+}
+
 int st_fail_in(struct stoker_error *err, int code, const char *prefix)
 {
     if (err) {
@@ -34,7 +46,7 @@ int st_fail_in(struct stoker_error *err, int code, const char *prefix)
         err->code = code;
         /* A path may be as long as the whole message, so limit it to leave room for the reason. */
         st_escape(place, sizeof place, prefix);
-        snprintf(err->message, sizeof err->message, "%s: %.300s", place, inner);
+        snprintf(err->message, sizeof err->message, "%s: %.300s", place, inner + repeated(inner, place));
     }
     return code;
 }

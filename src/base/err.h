@@ -16,7 +16,8 @@
 int st_fail(struct stoker_error *err, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Prepends "prefix: " to the existing message; returns err's code. */
+/* Prepends "prefix: " to the existing message, as far as it does not begin with that; returns err's
+ * code. */
 int st_fail_in(struct stoker_error *err, int code, const char *prefix);
 
 /* As st_fail, with ": " and the system's text for the error number appended. The number determines the

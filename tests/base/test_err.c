@@ -15,6 +15,20 @@ int main(void)
     st_fail_in(&err, STOKER_ECORRUPT, "a/b.jpg");
     ok(err.code == STOKER_ECORRUPT && !strcmp(err.message, "a/b.jpg: x.jpg at 7"), "a prefix is put in front");
 
+    static const char *const cases[][3] = {
+        {"u.npy: row 1: not an image", "u.npy: row 1", "u.npy: row 1: not an image"},
+        {"u.npy: has shrunk", "u.npy: row 1", "u.npy: row 1: has shrunk"},
+        {"a.tar: b.jpg: truncated", "a.tar: b.jpg", "a.tar: b.jpg: truncated"},
+        {"a.jpg.bak: gone", "a.jpg", "a.jpg: a.jpg.bak: gone"},
+        {"u.npy", "u.npy", "u.npy: u.npy"},
+        {"row 1: bad", "u.npy: row 1", "u.npy: row 1: row 1: bad"},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        st_fail(&err, STOKER_EIO, "%s", cases[k][0]);
+        st_fail_in(&err, STOKER_EIO, cases[k][1]);
+        ok(!strcmp(err.message, cases[k][2]), "nothing is named twice: %s", err.message);
+    }
+
     char path[5000];
     memset(path, 'p', sizeof path - 1);
     path[sizeof path - 1] = '\0';
