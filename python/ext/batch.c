@@ -330,7 +330,17 @@ static PyObject *column_shapes(const struct stoker_column *column, uint32_t coun
     return list;
 }
 
-/* Text that is not UTF-8 keeps its bytes with surrogateescape, as Python's file names do. */
+/* Lone surrogates, which JSON may have, are what they are to Python's json. Other text that is not UTF-8
+ * keeps its bytes with surrogateescape, as Python's file names do. */
+static PyObject *decode_text(const char *at, Py_ssize_t size)
+{
+    PyObject *word = PyUnicode_DecodeUTF8(at, size, "surrogatepass");
+    if (word || !PyErr_ExceptionMatches(PyExc_UnicodeDecodeError))
+        return word;
+    PyErr_Clear();
+    return PyUnicode_DecodeUTF8(at, size, "surrogateescape");
+}
+
 static PyObject *column_words(const struct stoker_column *column, uint32_t count)
 {
     const bool text = column->kind == STOKER_COLUMN_TEXT;
@@ -339,7 +349,7 @@ static PyObject *column_words(const struct stoker_column *column, uint32_t count
     for (uint32_t row = 0; list && row < count; row++) {
         const char *at = (const char *)column->data + column->offsets[row];
         const Py_ssize_t size = (Py_ssize_t)(column->offsets[row + 1] - column->offsets[row]);
-        PyObject *word = text ? PyUnicode_DecodeUTF8(size ? at : "", size, "surrogateescape")
+        PyObject *word = text ? decode_text(size ? at : "", size)
                               : PyBytes_FromStringAndSize(size ? at : "", size);
 
         if (!word || PyList_SetItem(list, row, word) < 0)

@@ -230,8 +230,14 @@ static int check_json(const struct st_field *field, const struct st_piece *piece
                       struct stoker_error *err)
 {
     uint64_t at;
-    if (st_json_is_whole(piece->bytes, &at))
+    bool deep;
+    if (st_json_is_whole(piece->bytes, &at, &deep))
         return 0;
+    if (deep)
+        return st_fail(err, STOKER_ELIMIT,
+                       "field %s: JSON nested more than %d levels deep at byte %llu, which is the most "
+                       "that is read: read it as text",
+                       field->name, ST_JSON_DEPTH, (unsigned long long)at);
     return st_fail(err, STOKER_ECORRUPT, "field %s: not JSON, or damaged at byte %llu of %llu",
                    field->name, (unsigned long long)at, (unsigned long long)piece->bytes.size);
 }

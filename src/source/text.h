@@ -11,6 +11,7 @@
 
 struct st_text {
     const char *at, *end;
+    bool deep; /* a value was nested too deeply (table/json.h) */
 };
 
 static inline void st_text_skip_blanks(struct st_text *text)

@@ -11,8 +11,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     uint64_t at;
-    const bool whole = st_json_is_whole((struct st_bytes){data, size}, &at);
-    if (at > size || (whole && at != size))
+    bool deep;
+    const bool whole = st_json_is_whole((struct st_bytes){data, size}, &at, &deep);
+    if (at > size || (whole && (at != size || deep)))
         abort(); /* beyond its end, or not all of it */
     return 0;
 }

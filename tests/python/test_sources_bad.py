@@ -6,8 +6,10 @@ from __future__ import annotations
 import json
 import os
 import random
+import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 import sources
 import stoker
@@ -151,6 +153,63 @@ def test_bad_rows_follow_on_error(tmp_path):
     (tmp_path / "y.jsonl").write_text("{\n[]\n")
     with pytest.raises(stoker.CorruptSample, match="y.jsonl: line 1"):
         datasets.Manifest(tmp_path / "y.jsonl")
+
+
+def test_json_lines_are_read_as_python_reads_them(tmp_path):
+    sources.make_manifest(tmp_path)
+    texts = [r'"a\u0000b"', r'"\u0000"', r'"\ud800"', r'"\udc00x"', r'"\ud800\u0041"', r'"\ud800\ud83d\ude00"',
+             r'"\uD83D\uDE00"', r'"\u00e9\n"', '""', '"[1]"']
+    deep = ["[" * n + "]" * n for n in (64, 65, 200, 499)]
+    rows = [f'{{"path": "0.png", "text": {text}, "more": {more}}}'
+            for text in texts for more in ['{"a": [null]}', *deep]]
+    (tmp_path / "x.jsonl").write_text("\n".join(rows))
+    data = datasets.Manifest(tmp_path / "x.jsonl", ["path=image", "text=text", "more=json"],
+                             T.Compose([T.CenterCrop(16), T.ToTensor()]))
+    loader = stoker.DataLoader(data, batch_size=len(rows))
+    (batch,) = loader
+    want = [json.loads(row) for row in rows]
+    assert list(batch[1]) == [row["text"] for row in want]
+    assert list(batch[2]) == [row["more"] for row in want]
+
+
+def test_what_is_not_read_of_json_lines_is_named_as_such(tmp_path):
+    sources.make_manifest(tmp_path)
+    deep = "[" * 501 + "]" * 501
+    rows = ['{"path": "0.png", "label": 1}', f'{{"path": "1.png", "label": {deep}}}', r'{"path": "2\u0000.png", "label": 1}',
+            '{"path": "3.png", "label": 1}']
+    (tmp_path / "x.jsonl").write_text("\n".join(rows))
+    loader = stoker.DataLoader(datasets.Manifest(tmp_path / "x.jsonl", transform=T.Compose([T.CenterCrop(16), T.ToTensor()])),
+                               batch_size=4, on_error="replace")
+    list(loader)
+    ledger = {entry["sample"]: entry["reason"] for entry in loader.bad_samples()}
+    assert sorted(ledger) == [1, 2]
+    assert "line 2: JSON nested more than 500 levels deep at column" in ledger[1] and "damage" not in ledger[1]
+    assert r"line 3: path contains \u0000" in ledger[2]
+
+
+def test_no_name_is_doubled(tmp_path):
+    """An error names its file once, whoever finds it: the source, the decoder, the pipeline."""
+    np.save(tmp_path / "u.npy", np.zeros((3, 40), np.uint8))
+    good = encoded(0)
+    tar = sources.write_tar(tmp_path / "x.tar", [("a.png", good[:40]), ("b.png", good)])
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        archive.writestr("a/a.png", good[:40])
+        archive.writestr("a/b.png", good)
+    (tmp_path / "folder" / "a").mkdir(parents=True)
+    (tmp_path / "folder" / "a" / "a.png").write_bytes(good[:40])
+    (tmp_path / "folder" / "a" / "b.png").write_bytes(good)
+    transform = T.Compose([T.CenterCrop(16), T.ToTensor()])
+    made = {
+        "u.npy": datasets.Npy(tmp_path / "u.npy", {"u": "image"}, transform),
+        "x.tar": datasets.WebDataset(tar, ("png",), transform),
+        "x.zip": datasets.Zip(tmp_path / "x.zip", transform=transform),
+        "folder": datasets.ImageFolder(tmp_path / "folder", transform),
+    }
+    for name, data in made.items():
+        loader = stoker.DataLoader(data, batch_size=len(data), on_error="replace")
+        list(loader)
+        (*_, entry) = loader.bad_samples()
+        assert entry["reason"].count(name) == 1, entry["reason"]
 
 
 def test_bad_record_is_named(tmp_path):

@@ -5,11 +5,13 @@
 
 #include <stdlib.h>
 
+static bool deep;
+
 static bool whole(const char *text, size_t size, uint64_t *at)
 {
     uint8_t *exact = malloc(size ? size : 1); /* of the exact size: a sanitizer sees every overrun */
     memcpy(exact, text, size);
-    const bool answer = st_json_is_whole((struct st_bytes){exact, size}, at);
+    const bool answer = st_json_is_whole((struct st_bytes){exact, size}, at, &deep);
     free(exact);
     return answer;
 }
@@ -83,8 +85,9 @@ static void test_depth(void)
         memset(text, '[', (size_t)depth);
         memset(text + depth, ']', (size_t)depth);
         const bool fits = depth <= ST_JSON_DEPTH;
-        ok(whole(text, (size_t)depth * 2, &at) == fits, "%d lists in one another are %s", depth,
-           fits ? "read" : "too many");
+        const bool answer = whole(text, (size_t)depth * 2, &at);
+        ok(answer == fits && deep == !fits, "%d lists in one another are %s", depth,
+           fits ? "read" : "too many, and not damaged");
     }
 }
 

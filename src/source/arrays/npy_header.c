@@ -166,7 +166,7 @@ int st_npy_parse(struct st_npy *out, struct st_bytes head, const char *where, st
     if (size > head.size - begin)
         return st_fail(err, STOKER_ECORRUPT, "%s: states a header of %llu bytes, but only %llu follow",
                        where, (unsigned long long)size, (unsigned long long)(head.size - begin));
-    struct st_text text = {(const char *)at + begin, (const char *)at + begin + size};
+    struct st_text text = {.at = (const char *)at + begin, .end = (const char *)at + begin + size};
     out->offset = begin + size;
     return read_dictionary(out, &text, where, err);
 }

@@ -49,9 +49,10 @@ bool st_class_write(struct st_buffer *text, const char *name)
     static const char plain[] = ST_CLASS_LINE "\": ", hex[] = ST_CLASS_LINE "_hex\": ";
     const uint64_t began = text->size;
     uint64_t at;
+    bool deep;
     if (!put(text, plain, sizeof plain - 1) || !put_quoted(text, name) || !put(text, "}", 1))
         return false;
-    if (st_json_is_whole((struct st_bytes){text->data + began, text->size - began}, &at))
+    if (st_json_is_whole((struct st_bytes){text->data + began, text->size - began}, &at, &deep))
         return true;
     text->size = began;
     return put(text, hex, sizeof hex - 1) && put_hex(text, name) && put(text, "}", 1);
@@ -86,7 +87,7 @@ int st_class_read(struct st_cells *classes, const char *line, size_t size, struc
     if (!rc) {
         char *name = record.count >= 2 ? record.text + record.at[1] : NULL;
         const bool hex = name && !strcmp(st_cells_word(&record, 0), "class_hex");
-        if (!name || (hex && !from_hex(name)))
+        if (!name || strlen(name) != st_cells_size(&record, ST_JSON_VALUE) || (hex && !from_hex(name)))
             rc = st_fail(err, STOKER_ECORRUPT, "the class %.*s is invalid",
                          (int)(size < 200 ? size : 200), line);
         else if (classes->count == UINT32_MAX || !st_cells_add(classes, name, strlen(name)))

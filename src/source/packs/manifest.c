@@ -50,9 +50,9 @@ static bool is_name(const char *name)
 
 static uint64_t number(const struct st_cells *cells, const char *key, int base)
 {
-    for (uint64_t i = 0; i + 1 < cells->count; i += 2)
+    for (uint64_t i = 0; i + ST_JSON_VALUE < cells->count; i += ST_JSON_WORDS)
         if (!strcmp(st_cells_word(cells, i), key))
-            return strtoull(st_cells_word(cells, i + 1), NULL, base);
+            return strtoull(st_cells_word(cells, i + ST_JSON_VALUE), NULL, base);
     return 0;
 }
 

@@ -21,6 +21,11 @@ static inline const char *st_cells_word(const struct st_cells *cells, uint64_t i
 {
     return cells->text + cells->at[index];
 }
+/* Its size, which may include NUL characters of JSON strings. */
+static inline uint64_t st_cells_size(const struct st_cells *cells, uint64_t index)
+{
+    return (index + 1 < cells->count ? cells->at[index + 1] : cells->text_size) - cells->at[index] - 1;
+}
 static inline void st_cells_clear(struct st_cells *cells) { cells->count = cells->text_size = 0; }
 void st_cells_free(struct st_cells *cells);
 
@@ -40,12 +45,14 @@ void st_lines_begin(struct st_lines *lines, const void *text, uint64_t size);
 int st_csv_record(struct st_lines *lines, char separator, struct st_cells *out,
                   struct stoker_error *err);
 
-/* Reads the JSON object in the next line: its keys and values alternate. Strings are without quotes and
- * escapes, true and false are 1 and 0, null is an empty word, and lists and objects are verbatim. Damage
- * is reported as above. */
+/* Reads the JSON object in the next line: for each member three words, its key, its value, and its value
+ * verbatim. Keys and values are what Python's json makes of them: strings are without quotes and
+ * escapes; they may contain NUL characters and lone surrogates, encoded as if UTF-8 had them. true and
+ * false are 1 and 0, null is an empty word, and lists and objects are verbatim. Damage is reported as
+ * above; objects nested too deeply are STOKER_ELIMIT. */
 int st_json_record(struct st_lines *lines, struct st_cells *out, struct stoker_error *err);
-/* A value of such a record verbatim: strings in quotes, true and false. */
-const char *st_json_written(const struct st_cells *record, uint64_t index);
-bool st_json_is_null(const struct st_cells *record, uint64_t index);
+enum { ST_JSON_WORDS = 3, ST_JSON_VALUE = 1, ST_JSON_WRITTEN = 2 };
+/* Whether the member whose key is word `key` is null. */
+bool st_json_is_null(const struct st_cells *record, uint64_t key);
 
 #endif

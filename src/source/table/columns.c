@@ -23,12 +23,12 @@ static bool is_one_of(const char *name, const char *const *names)
     return *names != NULL;
 }
 
-/* The first column that has one of these names; UINT32_MAX if there is none. In JSON the keys have even
- * indices. */
+/* The first column that has one of these names; UINT32_MAX if there is none. In JSON every third
+ * word is a key. */
 static uint32_t find_common(const struct st_manifest *manifest, const struct st_cells *names,
                            const char *const *usual)
 {
-    const uint32_t step = manifest->separator ? 1 : 2;
+    const uint32_t step = manifest->separator ? 1 : ST_JSON_WORDS;
     for (; *usual; usual++)
         for (uint64_t i = 0; i < names->count; i += step)
             if (!strcmp(*usual, st_cells_word(names, i)))

@@ -121,7 +121,8 @@ static bool skip_members(struct st_text *text, char close, int depth)
 bool st_json_skip(struct st_text *text, int depth)
 {
     st_text_skip_blanks(text);
-    if (text->at == text->end || depth <= 0)
+    text->deep = text->deep || depth <= 0;
+    if (text->at == text->end || text->deep)
         return false;
     switch (*text->at) {
     case '"':
@@ -143,14 +144,15 @@ bool st_json_skip(struct st_text *text, int depth)
     }
 }
 
-bool st_json_is_whole(struct st_bytes bytes, uint64_t *at)
+bool st_json_is_whole(struct st_bytes bytes, uint64_t *at, bool *deep)
 {
     const char *begin = bytes.size ? (const char *)bytes.data : "";
-    struct st_text text = {begin, begin + bytes.size};
+    struct st_text text = {.at = begin, .end = begin + bytes.size};
     (void)st_text_take_word(&text, "\xef\xbb\xbf"); /* a byte order mark */
     const bool value = st_json_skip(&text, ST_JSON_DEPTH);
     if (value)
         st_text_skip_blanks(&text);
     *at = (uint64_t)(text.at - begin);
+    *deep = text.deep;
     return value && text.at == text.end;
 }

@@ -9,8 +9,6 @@
 
 #include <string.h>
 
-enum { DEPTH_MAX = 64 };
-
 /* One line being read. */
 struct reading {
     struct st_text text;
@@ -38,18 +36,26 @@ static bool take_hex(struct st_text *text, uint32_t *out)
     return true;
 }
 
-/* \uXXXX, or a surrogate pair of them; lone surrogates and U+0000 are rejected. */
+/* \uXXXX, or a surrogate pair of them. A lone surrogate stays one, as in Python. */
 static bool take_escaped_point(struct st_text *text, char **to)
 {
     uint32_t point, low;
-    if (!take_hex(text, &point) || point == 0 || (point >= 0xdc00 && point < 0xe000))
+    if (!take_hex(text, &point))
         return false;
-    if (point >= 0xd800 && point < 0xdc00) {
-        if (!st_text_take_word(text, "\\u") || !take_hex(text, &low) || low < 0xdc00 || low >= 0xe000)
-            return false;
+    struct st_text second = *text;
+    if (point >= 0xd800 && point < 0xdc00 && st_text_take_word(&second, "\\u") &&
+        take_hex(&second, &low) && low >= 0xdc00 && low < 0xe000) {
         point = 0x10000 + ((point - 0xd800) << 10) + (low - 0xdc00);
+        *text = second;
     }
-    *to = (char *)st_put_utf8((uint8_t *)*to, point);
+    if (point < 0xd800 || point >= 0xe000) {
+        *to = (char *)st_put_utf8((uint8_t *)*to, point);
+        return true;
+    }
+    const uint8_t surrogate[3] = {0xed, (uint8_t)(0x80 | (point >> 6 & 0x3f)),
+                                  (uint8_t)(0x80 | (point & 0x3f))};
+    memcpy(*to, surrogate, sizeof surrogate);
+    *to += sizeof surrogate;
     return true;
 }
 
@@ -120,41 +126,30 @@ static bool add_plain(struct reading *line, const char *word, uint64_t size)
     return !line->no_memory;
 }
 
-/* Stores the verbatim text after the word of the same cell: see st_json_written. */
-static bool add_written(struct reading *line, const char *from)
-{
-    const bool added = add_plain(line, from, (uint64_t)(line->text.at - from));
-    line->out->count -= added;
-    return added;
-}
-
-/* Adds a value as a cell; null is an empty one. */
+/* Adds a value as a cell, and its verbatim text as another; null is an empty one. */
 static bool add_value(struct reading *line)
 {
     struct st_text *text = &line->text;
     st_text_skip_blanks(text);
     const char *from = text->at;
+    bool added;
     if (from < text->end && *from == '"')
-        return add_string(line) && add_written(line, from);
-    if (!st_json_skip(text, DEPTH_MAX))
+        added = add_string(line);
+    else if (!st_json_skip(text, ST_JSON_DEPTH))
         return false;
-    if (*from == 'n')
-        return add_plain(line, "", 0) && add_written(line, from);
-    if (*from == 't' || *from == 'f')
-        return add_plain(line, *from == 't' ? "1" : "0", 1) && add_written(line, from);
-    return add_plain(line, from, (uint64_t)(text->at - from));
+    else if (*from == 'n')
+        added = add_plain(line, "", 0);
+    else if (*from == 't' || *from == 'f')
+        added = add_plain(line, *from == 't' ? "1" : "0", 1);
+    else
+        added = add_plain(line, from, (uint64_t)(text->at - from));
+    return added && add_plain(line, from, (uint64_t)(text->at - from));
 }
 
-const char *st_json_written(const struct st_cells *record, uint64_t index)
+bool st_json_is_null(const struct st_cells *record, uint64_t key)
 {
-    const char *word = st_cells_word(record, index), *after = word + strlen(word) + 1;
-    const uint64_t end = index + 1 < record->count ? record->at[index + 1] : record->text_size;
-    return after < record->text + end ? after : word;
-}
-
-bool st_json_is_null(const struct st_cells *record, uint64_t index)
-{
-    return !*st_cells_word(record, index) && !strcmp(st_json_written(record, index), "null");
+    return !st_cells_size(record, key + ST_JSON_VALUE) &&
+           !strcmp(st_cells_word(record, key + ST_JSON_WRITTEN), "null");
 }
 
 static bool add_object(struct reading *line)
@@ -181,7 +176,7 @@ int st_json_record(struct st_lines *lines, struct st_cells *out, struct stoker_e
     st_cells_clear(out);
     while (lines->at < lines->end) {
         const char *begin = lines->at, *end = memchr(begin, '\n', (size_t)(lines->end - begin));
-        struct reading line = {.text = {begin, end ? end : lines->end}, .out = out};
+        struct reading line = {.text = {.at = begin, .end = end ? end : lines->end}, .out = out};
         lines->began = lines->line++;
         lines->at = end ? end + 1 : lines->end;
         st_text_skip_blanks(&line.text);
@@ -191,8 +186,13 @@ int st_json_record(struct st_lines *lines, struct st_cells *out, struct stoker_e
             return 0;
         if (line.no_memory)
             return st_fail(err, STOKER_ENOMEM, "out of memory");
-        return st_fail(err, STOKER_ECORRUPT, "not a JSON object, or damaged at column %llu",
-                       (unsigned long long)(line.text.at - begin) + 1);
+        const unsigned long long column = (unsigned long long)(line.text.at - begin) + 1;
+        if (line.text.deep)
+            return st_fail(err, STOKER_ELIMIT,
+                           "JSON nested more than %d levels deep at column %llu, which is the most that "
+                           "is read",
+                           ST_JSON_DEPTH, column);
+        return st_fail(err, STOKER_ECORRUPT, "not a JSON object, or damaged at column %llu", column);
     }
     return STOKER_END;
 }

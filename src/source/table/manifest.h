@@ -70,8 +70,9 @@ int st_manifest_read(struct st_manifest *manifest, const char *fields, struct st
 static inline struct st_bytes st_manifest_cell(const struct st_manifest *manifest, uint64_t row,
                                                uint32_t field)
 {
-    const char *word = st_cells_word(&manifest->cells, row * manifest->requested.count + field);
-    return (struct st_bytes){(const uint8_t *)word, strlen(word)};
+    const uint64_t word = row * manifest->requested.count + field;
+    return (struct st_bytes){(const uint8_t *)st_cells_word(&manifest->cells, word),
+                             st_cells_size(&manifest->cells, word)};
 }
 
 /* ---- table/columns.c ---- */

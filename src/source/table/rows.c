@@ -48,38 +48,54 @@ static int add_damaged(struct st_manifest *manifest, uint64_t line, const char *
     return rc ? rc : st_manifest_damage(manifest, manifest->count - 1, why, err);
 }
 
-/* The word of a record for a field; NULL if it is missing or null, which is only possible in JSON. If a
- * JSON key is repeated, the last one counts. */
-static const char *word_for(const struct st_manifest *manifest, const struct st_cells *record,
-                            uint32_t k)
+enum { MISSING = -1 };
+
+/* Which word of a record is that of a field; MISSING also if it is null, which is only possible in JSON.
+ * If a JSON key is repeated, the last one counts. */
+static int64_t word_for(const struct st_manifest *manifest, const struct st_cells *record, uint32_t k)
 {
     const struct st_field_request *request = &manifest->requested.items[k];
     const bool json = request->typed && request->kind == ST_FIELD_JSON;
-    const char *found = NULL;
+    const uint64_t size = strlen(request->name);
+    int64_t found = MISSING;
     if (manifest->separator)
-        return st_cells_word(record, manifest->columns[k].source);
-    for (uint64_t i = 0; i + 1 < record->count; i += 2)
-        if (!strcmp(st_cells_word(record, i), request->name))
-            found = json                              ? st_json_written(record, i + 1)
-                    : st_json_is_null(record, i + 1) ? NULL
-                                                      : st_cells_word(record, i + 1);
+        return (int64_t)manifest->columns[k].source;
+    for (uint64_t i = 0; i + ST_JSON_WRITTEN < record->count; i += ST_JSON_WORDS)
+        if (st_cells_size(record, i) == size && !memcmp(st_cells_word(record, i), request->name, size))
+            found = json                         ? (int64_t)i + ST_JSON_WRITTEN
+                    : st_json_is_null(record, i) ? MISSING
+                                                 : (int64_t)i + ST_JSON_VALUE;
     return found;
+}
+
+/* Whether the word is no C string, and the field is more than text: a file, a class, a number. */
+static bool is_cut(const struct st_manifest *manifest, const struct st_cells *record, uint64_t word,
+                   uint32_t k)
+{
+    const struct st_field_request *request = &manifest->requested.items[k];
+    const bool text = request->typed && k != manifest->path_field &&
+                      (request->kind == ST_FIELD_TEXT || request->kind == ST_FIELD_JSON);
+    return !text && memchr(st_cells_word(record, word), '\0', st_cells_size(record, word));
 }
 
 static int add_record(struct st_manifest *manifest, const struct st_cells *record, uint64_t line,
                       struct stoker_error *err)
 {
-    const char *words[ST_FIELDS_MAX];
+    int64_t words[ST_FIELDS_MAX];
     char why[200];
     for (uint32_t k = 0; k < manifest->requested.count; k++) {
         words[k] = word_for(manifest, record, k);
-        if (!words[k] || (k == manifest->path_field && !*words[k])) {
-            snprintf(why, sizeof why, "%.150s is missing", manifest->fields[k].name);
+        const bool there = words[k] != MISSING && (k != manifest->path_field ||
+                                                   st_cells_size(record, (uint64_t)words[k]));
+        if (!there || is_cut(manifest, record, (uint64_t)words[k], k)) {
+            snprintf(why, sizeof why, "%.120s %s", manifest->fields[k].name,
+                     there ? "contains \\u0000, which only a field of text may" : "is missing");
             return add_damaged(manifest, line, why, err);
         }
     }
     for (uint32_t k = 0; k < manifest->requested.count; k++)
-        if (!st_cells_add(&manifest->cells, words[k], strlen(words[k])))
+        if (!st_cells_add(&manifest->cells, st_cells_word(record, (uint64_t)words[k]),
+                          st_cells_size(record, (uint64_t)words[k])))
             return st_manifest_no_memory(manifest, err);
     return add_line(manifest, line, err);
 }
