@@ -35,12 +35,17 @@ static int read_here(struct st_reader *reader, struct st_berth *berth, uint64_t 
     return rc;
 }
 
-/* Takes the result of the backend. */
-static int take_read(struct st_reader *reader, struct st_berth *berth, struct st_bytes *out,
-                     struct stoker_error *err)
+/* Takes the result of the backend, or reads what was too large for it. */
+static int take_read(struct st_reader *reader, struct st_berth *berth, uint64_t ticket,
+                     struct st_buffer *own, struct st_bytes *out, struct stoker_error *err)
 {
     const int rc = berth->code;
     atomic_fetch_add(&berth->turn, 1); /* LENT */
+    if (rc && st_ring_leaves(reader, berth)) {
+        if (own)
+            st_ring_release(reader, berth);
+        return read_here(reader, berth, ticket, own, out, err);
+    }
     if (!rc) {
         *out = berth->bytes;
         return STOKER_OK;
@@ -63,7 +68,7 @@ int st_reader_get_into(struct st_reader *reader, uint64_t ticket, struct st_buff
                                   err);
         const uint64_t turn = atomic_load(&berth->turn);
         if (st_turn_is(turn, ticket, ST_BERTH_READY))
-            return take_read(reader, berth, out, err);
+            return take_read(reader, berth, ticket, own, out, err);
         if (own && st_turn_ticket(turn) < ticket && st_ring_pass(reader, berth, turn, ticket))
             return read_here(reader, berth, ticket, own, out, err);
         if (!st_turn_is(turn, ticket, ST_BERTH_FREE)) {

@@ -31,7 +31,8 @@ uint32_t st_reader_depth(const struct stoker_dataset *data);
 void st_reader_eager(struct st_reader *reader);
 /* Limits the bytes that are read ahead: being read, ready, lent, or kept as empty buffers. The size of a
  * read is estimated from the largest recent one; the first read runs alone. This limits the backend
- * only: a caller whose ticket was not read ahead reads it itself, so any budget is sufficient. Default:
+ * only: a caller whose ticket was not read ahead, or is larger than expected, reads it itself, so any
+ * budget is sufficient. Default:
  * unlimited. `account` (may be NULL) counts the bytes. To be called before the first epoch. */
 void st_reader_budget(struct st_reader *reader, uint64_t bytes, struct st_account *account);
 /* Limits the memory for the bytes of one sample: a larger one fails before it is read. Default:

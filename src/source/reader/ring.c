@@ -151,6 +151,29 @@ static void assign_buffer(struct st_reader *reader, struct st_berth *berth)
     berth->buffer.refused = 0;
     const uint64_t need = expected(reader);
     charge(reader, berth, need > berth->buffer.capacity ? need - berth->buffer.capacity : 0);
+    while (reader->spares && reader->charged + reader->spare_bytes > reader->budget) {
+        reader->spare_bytes -= reader->spare[--reader->spares].capacity;
+        st_buffer_free(&reader->spare[reader->spares]);
+    }
+}
+
+/* Reading ahead takes no more than was charged for it: a larger sample is left to the caller. */
+static void limit_ahead(const struct st_reader *reader, struct st_berth *berth)
+{
+    if (reader->budget == UINT64_MAX)
+        return;
+    const uint64_t most = berth->charge < reader->budget ? berth->charge : reader->budget;
+    if (!berth->buffer.limit || most < berth->buffer.limit)
+        berth->buffer.limit = most > 1 ? most : 1;
+}
+
+bool st_ring_leaves(const struct st_reader *reader, struct st_berth *berth)
+{
+    const bool ahead = berth->code == STOKER_ENOMEM && berth->buffer.refused &&
+                       berth->buffer.limit != reader->sample_limit;
+    berth->buffer.limit = reader->sample_limit;
+    berth->buffer.refused = ahead ? 0 : berth->buffer.refused;
+    return ahead;
 }
 
 /* Takes the buffer back; frees it if it does not fit into the budget. */
@@ -226,6 +249,7 @@ struct st_berth *st_ring_take(struct st_reader *reader)
             continue; /* a caller of get was faster, or passed this berth */
         reader->next++;
         assign_buffer(reader, berth);
+        limit_ahead(reader, berth);
         reader->filled++;
         reader->stats.ahead++;
         if (++reader->in_flight > reader->stats.in_flight_max)

@@ -120,6 +120,9 @@ long st_times_slept(void);
 
 /* ---- for the callers of get ---------------------------------------------------------------------- */
 
+/* Whether the backend failed only because the sample is larger than what it may read ahead; the berth's
+ * buffer may then hold it. */
+bool st_ring_leaves(const struct st_reader *reader, struct st_berth *berth);
 /* Claims the current ticket, which is FREE, for this caller to read; false if another thread was faster.
  * With `keep` the caller owns the berth until st_ring_release and may use its buffer. */
 bool st_ring_claim(struct st_reader *reader, struct st_berth *berth, uint64_t turn, bool keep);
