@@ -188,7 +188,8 @@ static inline struct stoker_dataset_options stoker_dataset_defaults(void)
  * images below DIR in sorted order, label 0). Other datasets are opened by their path if its name or first
  * bytes tell the kind, or as "kind:path":
  *
- *   tar:       samples as the Python package webdataset groups them. Fields are suffixes ("jpg;jpeg;png,cls",
+ *   tar:       samples as the Python package webdataset groups them: members without a name before the first
+ *              dot ("...", "..jpg") or without a dot belong to no sample. Fields are suffixes ("jpg;jpeg;png,cls",
  *              "__key__" for the name), decoded according to the last part of the suffix unless "=type" says
  *              otherwise.
  *   tfrecord:  records of tf.train.Example or SequenceExample. Fields are features, "name=type": image,
@@ -464,10 +465,17 @@ struct stoker_loader_options {
                                       progress or lent out), samples read ahead, the workers' scratch memory, and what
                                       speeds up later epochs (up to 1/32).
                                       If it is short, fewer workers decode at a time and fewer batches are kept
-                                      ready; the batches are the same. A sample that alone takes too much is an
-                                      error whatever on_error is, before it is read if its size says so.
+                                      ready; the batches are the same. A sample that does not fit beside others
+                                      is made alone, while they wait; one that does not fit alone is a bad sample
+                                      (before it is read if its size says so), whatever the number of workers.
+                                      A batch of samples of different sizes that takes more than a quarter of it
+                                      is an error whatever on_error is. What is counted exceeds it only if the
+                                      caller keeps more batches than prefetch + 3 when a sample needs all that is
+                                      left: by those batches. Not counted are the threads' stacks, the codecs'
+                                      tables, and the list of bad samples: together some 2 MB and 1 MB per thread.
                                       0 (default): a quarter of what the cgroup allows or the machine has
-                                      available, divided by LOCAL_WORLD_SIZE */
+                                      available, divided by LOCAL_WORLD_SIZE, and at most a quarter of what the
+                                      limits of the process (ulimit -v, -d) leave */
     uint32_t timeout_ms;           /* how long next may wait; 0 (default): no limit */
     const char *device;            /* the memory in which batches are returned: "cuda", "cuda:1"; NULL (default)
                                       or "cpu": host memory. With a device all images must have the same size;

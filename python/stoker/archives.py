@@ -123,7 +123,8 @@ class WebDataset(_Unlabelled):
     Args:
         urls: A path or an http://, https:// or s3:// URL, also with braces ("train-{000..127}.tar") or as a pattern
             ("train-*.tar"), or a list of these.
-        fields: Suffixes; several alternatives for one field ("jpg;jpeg;png"); or "__key__". The last part of a
+        fields: Suffixes; several alternatives for one field ("jpg;jpeg;png"); or "__key__". Members without a name
+            before the first dot ("...", "..jpg") belong to no sample, as in the package webdataset. The last part of a
             suffix determines the type, unless a dict gives types: {"jpg": "image", "seg": "bytes"}. With None, the
             fields of the first sample are used, images first.
         transform: One of stoker.transforms, stoker.audio or torchvision's, for the first image or sound.

@@ -146,9 +146,11 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         read_ahead: Samples being read at once. By default 64 or more, 320 for URLs, and up to four times that if it
             helps.
         max_memory: Bytes that the loader may hold in total: a number, or a string such as "256MiB". If that is short,
-            fewer workers decode at once and fewer batches are kept ready; the batches are the same. Batches, including
-            those that you keep, may take half of it. By default a quarter of what the cgroup allows (or the machine
-            has available), divided by LOCAL_WORLD_SIZE. `stats()["memory"]` shows what is held.
+            fewer workers decode at once and fewer batches are kept ready; the batches are the same. A sample that
+            does not fit even alone is a bad sample (`on_error`). Batches, including those that you keep, may take half
+            of it. By default a quarter of what the cgroup allows (or the machine has available), divided by
+            LOCAL_WORLD_SIZE, and at most a quarter of what `ulimit -v` and `-d` leave. `stats()["memory"]` shows what
+            is held.
         pixel_limit: Images with more pixels are bad samples. By default as Pillow's Image.MAX_IMAGE_PIXELS says.
         shard: True gives each rank its share of the samples, like a DistributedSampler, which loader.sampler then is.
             Rank and world size are those of torch.distributed if it is initialized, otherwise those in torchrun's

@@ -195,11 +195,16 @@ static struct st_buffer emptied(const struct st_buffer *buffer)
         .account = buffer->account, .lender = buffer->lender, .limit = buffer->limit};
 }
 
-/* The capacity with room to grow, within the limit. */
+/* The capacity with room to grow; much in relation to the limit, without. */
 static uint64_t room_for(const struct st_buffer *buffer, uint64_t capacity)
 {
     const uint64_t room = st_align(capacity + capacity / 4, 4096);
-    return buffer->limit && room > buffer->limit - OVERSHOOT ? buffer->limit - OVERSHOOT : room;
+    return buffer->limit && room > buffer->limit / 2 ? capacity : room;
+}
+
+uint64_t st_buffer_room(const struct st_buffer *buffer, uint64_t capacity)
+{
+    return room_for(buffer, capacity) + OVERSHOOT;
 }
 
 /* Whether the buffer has been much too large so many times in a row that it should shrink. */

@@ -87,6 +87,8 @@ struct st_buffer {
 bool st_buffer_reserve(struct st_buffer *buffer, uint64_t capacity);
 /* The same, but keeps the first buffer->size bytes. */
 bool st_buffer_keep(struct st_buffer *buffer, uint64_t capacity);
+/* Bytes that a reserve of `capacity` would allocate for an empty buffer. */
+uint64_t st_buffer_room(const struct st_buffer *buffer, uint64_t capacity);
 /* Sets the capacity, larger or smaller, and keeps the first buffer->size bytes, which must fit. The
  * kernel moves large blocks without copying, so the old and the new one never exist at the same time.
  * False: nothing has changed. */

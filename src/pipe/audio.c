@@ -87,10 +87,13 @@ static int run_steps(const struct st_steps *steps, const struct st_rng_key *rng_
     return rc;
 }
 
-static int place(const struct st_audio *audio, struct st_slot *slot, uint32_t row,
-                 struct stoker_error *err)
+static int place(const struct st_worker *worker, const struct st_audio *audio, struct st_slot *slot,
+                 uint32_t row, struct stoker_error *err)
 {
     const uint64_t each = st_audio_values(audio) * sizeof(float);
+    const int rc = slot->item ? st_gate_row(worker, each * audio->channels, err) : 0;
+    if (rc)
+        return rc;
     uint8_t *to = st_slot_place_sound(slot, row, audio->channels, audio->bins, audio->frames);
     if (!to)
         return st_fail(err, STOKER_ENOMEM, "no memory for a sound of %llu frames",
@@ -133,5 +136,5 @@ int st_audio_make(struct st_worker *worker, struct st_bytes bytes, uint64_t key,
                        "this sound has %u channel%s, but the first one of the dataset has %d: add Mono "
                        "(audio_mono) or Channels (audio_channels) to the transform",
                        audio.channels, st_s(audio.channels), loader->sound_channels);
-    return place(&audio, slot, row, err);
+    return place(worker, &audio, slot, row, err);
 }

@@ -14,6 +14,12 @@
 
 enum { SUBSTITUTES = 64 }; /* attempts: if all of these are bad, so is the dataset */
 
+/* Whether the sample is not to blame, but the machine, the library, or the size of the batch. */
+static bool is_general(const struct st_worker *worker, int rc)
+{
+    return rc == STOKER_ENOMEM || rc == STOKER_EINTERNAL || st_is_transient(rc) || worker->too_large;
+}
+
 /* Another sample of the epoch takes the row, with the random draws of the sample it replaces. */
 static int substitute(struct st_worker *worker, struct st_slot *slot, uint32_t row, uint64_t bad,
                       struct stoker_error *err)
@@ -34,7 +40,7 @@ static int substitute(struct st_worker *worker, struct st_slot *slot, uint32_t r
             slot->samples[row] = other;
             return 0;
         }
-        if (rc == STOKER_ECANCELED || st_is_transient(rc) || worker->too_large) {
+        if (rc == STOKER_ECANCELED || is_general(worker, rc)) {
             *err = why; /* further attempts would fail as well */
             return rc;
         }
@@ -48,9 +54,8 @@ static int substitute(struct st_worker *worker, struct st_slot *slot, uint32_t r
 static int apply_policy(struct st_worker *worker, struct st_slot *slot, uint32_t row, uint64_t sample,
                         struct stoker_error *err)
 {
-    if (err->code == STOKER_ENOMEM || err->code == STOKER_EINTERNAL || st_is_transient(err->code) ||
-        worker->too_large)
-        return err->code; /* caused by the machine, the caller's limit or the library */
+    if (is_general(worker, err->code))
+        return err->code;
     switch (worker->loader->opt.on_error) {
     case STOKER_ON_ERROR_SKIP:
         return substitute(worker, slot, row, sample, err);
@@ -111,10 +116,6 @@ static void add_to_ledger(struct stoker_loader *loader, const struct st_failure 
 {
     const uint64_t number = loader->count.bad++;
     loader->count.epoch_bad++;
-    if (!loader->ledger)
-        loader->ledger = st_calloc(ST_LEDGER_SIZE, sizeof *loader->ledger);
-    if (!loader->ledger)
-        return; /* still counted, but without its name */
     struct stoker_bad_sample *entry = &loader->ledger[number % ST_LEDGER_SIZE];
     entry->sample = failure->sample;
     entry->epoch = loader->epoch.number;
@@ -156,7 +157,7 @@ bool st_loader_bad(struct stoker_loader *loader, uint64_t k, struct stoker_bad_s
 {
     pthread_mutex_lock(&loader->lock);
     const uint64_t all = loader->count.bad, first = all > ST_LEDGER_SIZE ? all - ST_LEDGER_SIZE : 0;
-    const bool there = loader->ledger && k < all - first;
+    const bool there = k < all - first;
     if (there)
         *out = loader->ledger[(first + k) % ST_LEDGER_SIZE];
     pthread_mutex_unlock(&loader->lock);

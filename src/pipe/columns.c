@@ -199,6 +199,14 @@ bool st_columns_grow(const struct st_columns *columns)
     return false;
 }
 
+uint64_t st_columns_row_bytes(const struct st_columns *columns, uint32_t row)
+{
+    uint64_t bytes = 0;
+    for (uint32_t k = 0; k < columns->plan->count; k++)
+        bytes += columns->store[k].cell ? columns->store[k].cell[row].bytes.size : 0;
+    return bytes;
+}
+
 void st_columns_shrink(struct st_columns *columns)
 {
     for (uint32_t k = 0; k < columns->plan->count; k++) {

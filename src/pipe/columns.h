@@ -39,6 +39,7 @@ struct st_columns *st_columns_new(const struct st_columns_plan *plan, uint32_t r
                                   struct st_account *account);
 bool st_columns_grow(const struct st_columns *columns); /* whether their size depends on samples */
 void st_columns_shrink(struct st_columns *columns);     /* frees the memory that depends on samples */
+uint64_t st_columns_row_bytes(const struct st_columns *columns, uint32_t row); /* of that memory */
 void st_columns_free(struct st_columns *columns); /* NULL is fine */
 /* Stores the row's pieces, in field order. */
 int st_columns_put(struct st_columns *columns, uint32_t row, const struct st_piece *pieces,

@@ -1,13 +1,19 @@
 /* gate.h - admits workers that need much memory, and lets others wait until memory is freed
  *
  * Small samples pass: part of the budget is set aside for them. A worker that is about to need more
- * enters the gate with its total. It waits while that total does not fit, unless nobody is inside and
- * its sample is the oldest one of the batch that is delivered next: such a worker always proceeds, so
- * that there is always progress. A worker inside waits again only before it decodes; to do so it leaves
- * and enters again. A waiting worker therefore holds at most the bytes of one sample.
+ * enters the gate with its total, and waits while that total does not fit. A worker inside waits again
+ * only before it decodes; to do so it leaves and enters again. A waiting worker therefore holds at most
+ * the bytes of one sample.
  *
- * The gate changes when a sample is made, never its contents. The limit for one sample is fixed when the
- * loader is opened, so whether a sample is refused does not depend on other samples.
+ * What does not fit beside others gets its turn alone (alone.c): the worker puts everything down, waits
+ * until all other workers have done the same, and makes the sample from its start. This happens to a
+ * sample that was refused memory, to one that is too large to be made beside others, and to the oldest
+ * one of the batch that is delivered next if nobody is inside, so that there is always progress. Only a
+ * sample that is refused memory alone is too large. Its worker then holds nothing else, and the limit is
+ * fixed when the loader is opened: whether a sample is refused depends on the sample and the options,
+ * and neither on other samples nor on the number of workers.
+ *
+ * The gate changes when a sample is made, never its contents.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,6 +22,7 @@
 
 #include "base/budget.h"
 #include "base/err.h"
+#include "source/source.h"
 
 #include <pthread.h>
 
@@ -23,15 +30,15 @@ struct stoker_loader;
 struct st_worker;
 struct st_slot;
 
-/* 1/8 of max_memory is for bytes that are read ahead. */
-enum { ST_GATE_READ_PART = 8 };
+/* Parts of max_memory: for bytes that are read ahead, and for marks, some 300 bytes per JPEG file. */
+enum { ST_GATE_READ_PART = 8, ST_GATE_MARKS_PART = 32 };
 
 struct st_gate {
     struct st_budget budget;
     uint32_t threads;              /* threads that make samples */
     uint64_t small;                /* bytes a worker may take without asking, and keep */
-    uint64_t sample_limit;         /* bytes that one sample may take */
-    uint64_t read_limit;           /* bytes that a buffer for one sample's bytes may take */
+    uint64_t sample_limit;         /* bytes that one sample may take, made alone */
+    uint64_t shared_limit;         /* the same beside others: less, by more than it could vary */
     uint64_t data_fixed;           /* held by the dataset when opened; not part of the budget */
     struct st_account read;        /* bytes read ahead */
     struct st_account data;        /* added by the dataset since it was opened; with the lock */
@@ -39,6 +46,18 @@ struct st_gate {
     _Atomic uint32_t inside, waiting;
     pthread_cond_t room;        /* with the loader's lock */
     struct st_gate_wait *queue; /* waiting workers */
+    _Atomic uint32_t turns;     /* workers that want a turn alone or have it; changed with the lock */
+    struct st_gate_wait *alone; /* those that want it; guarded by the lock, like the next one: */
+    const struct st_worker *only; /* who has it; NULL: nobody */
+};
+
+/* A waiting worker, and the row that it waits for. */
+struct st_gate_wait {
+    struct st_gate_wait *next;
+    uint64_t batch;
+    uint32_t row;
+    bool reads;           /* before a read: `bytes` is updated while it waits */
+    uint64_t bytes, most; /* what it needs; the limit for all, unless its batch is due */
 };
 
 /* To be called first: subtracts what the dataset holds from max_memory. */
@@ -49,22 +68,50 @@ void st_gate_look(struct stoker_loader *loader); /* counts what the dataset hold
 void st_gate_stats(const struct stoker_loader *loader, struct stoker_stats *out);
 void st_gate_equip(struct st_worker *worker); /* begins to count the worker's memory */
 
-/* Before a worker reads a sample itself; its size is not known. */
+/* Before a worker reads a sample itself; its size is not known. If this or st_gate_decode fails and
+ * worker->again is set, the sample is to be made again, after st_gate_alone if worker->wants_alone;
+ * otherwise the epoch is being stopped. */
 int st_gate_read(struct st_worker *worker, const struct st_slot *slot, uint32_t row,
                  struct stoker_error *err);
 void st_gate_was_read(struct st_worker *worker, uint64_t bytes);
 /* Before it decodes, which takes about `bytes` more than the worker already holds of the sample. */
 int st_gate_decode(struct st_worker *worker, const struct st_slot *slot, uint32_t row, uint64_t bytes,
                    struct stoker_error *err);
-/* After a row of variable size is made: fails if the batch has become too large. */
-int st_gate_batch(struct st_worker *worker, const struct st_slot *slot, struct stoker_error *err);
+/* Before memory for a row of any size is taken. */
+int st_gate_row(const struct st_worker *worker, uint64_t bytes, struct stoker_error *err);
+/* After a row is made: fails if it, or with it its batch (worker->too_large), is too large. */
+int st_gate_batch(struct st_worker *worker, struct st_slot *slot, uint32_t row,
+                  struct stoker_error *err);
 /* The sample is made, or was given up. */
 void st_gate_leave(struct st_worker *worker);
-/* If `rc` is ENOMEM because a limit refused memory, returns an error that says so instead. */
+/* The memory that the sample may take is what its worker may have, less the bytes of the sample if the
+ * reader holds them: where they lie is a matter of chance. */
+void st_gate_charge(struct st_worker *worker, struct st_bytes bytes);
+/* If `rc` is ENOMEM: the sample is to be made again, alone. If it was, and a limit refused it memory,
+ * returns an error that says so instead. */
 int st_gate_refused(struct st_worker *worker, int rc, struct stoker_error *err);
 /* The same after a failed read; the error then names the sample. */
 int st_gate_not_read(struct st_worker *worker, uint64_t sample, int rc, struct stoker_error *err);
 /* Wakes waiting workers after memory was freed; lock held. */
 void st_gate_wake(struct stoker_loader *loader);
+
+/* The worker has waited for memory since `began`. (alone.c, as all that follows) */
+void st_wait_noted(struct st_worker *worker, uint64_t began);
+/* Lock held. */
+void st_wait_unlink(struct st_gate_wait **list, const struct st_gate_wait *wait);
+bool st_wait_is_oldest(const struct st_gate_wait *list, const struct st_gate_wait *wait);
+
+/* Frees everything that the worker keeps from sample to sample. */
+void st_alone_shed(struct st_worker *worker);
+/* Before a sample: lets workers that want a turn alone have it first. */
+void st_alone_yield(struct st_worker *worker);
+/* Waits for the worker's turn, which st_gate_leave ends; the worker is outside the gate. Fails only if
+ * the epoch is being stopped. */
+int st_alone_take(struct st_worker *worker, const struct st_slot *slot, uint32_t row,
+                  struct stoker_error *err);
+void st_alone_end(struct st_worker *worker);
+/* Whether a turn alone has to wait until this worker has put down what it holds. Threads of JPEG engines
+ * hold the files of a chunk all the time, within parts of their own. */
+bool st_alone_waits_for(const struct st_worker *worker);
 
 #endif

@@ -22,7 +22,10 @@
 #include <pthread.h>
 #include <sys/types.h>
 
-enum { ST_LEDGER_SIZE = 1024 };
+enum {
+    ST_LEDGER_SIZE = 1024,
+    ST_SLOTS_MORE = 3, /* slots beyond the batches kept ready: in progress, lent, about to be lent */
+};
 
 /* Where batches may go; filled in by the floors above. All NULL: batches stay in plain CPU memory. */
 struct st_devices {
@@ -45,7 +48,11 @@ struct st_worker {
     /* gate.c */
     struct st_account memory; /* everything it holds */
     bool inside;              /* the gate: counted there */
-    bool stopped, too_large;  /* why its sample was not made: epoch ended; over its memory limit */
+    bool making;              /* a sample: it may hold memory of it; guarded by the lock */
+    bool alone;               /* it has its turn, */
+    uint64_t beside;          /* and holds so much beside its sample: files of a chunk */
+    bool stopped, too_large;  /* why its sample was not made: epoch ended; its batch is too large; */
+    bool again, wants_alone;  /* it is to be made again, alone */
     uint64_t waited_ns;       /* of its sample's time */
     _Atomic uint64_t memory_wait_ns;
     struct {                  /* where its current sample goes */
@@ -163,7 +170,7 @@ struct stoker_loader {
         bool handing_over;               /* a worker copies what that thread has for it */
         pthread_cond_t answer;
     } rescue; /* rescue.c */
-    struct stoker_bad_sample *ledger; /* a ring of ST_LEDGER_SIZE entries, allocated on first use */
+    struct stoker_bad_sample *ledger; /* a ring of ST_LEDGER_SIZE entries: no failure goes unnamed */
 
     struct st_gate gate;
     uint64_t batch_bytes; /* recent size of a batch, where it is known only once the batch is made */
@@ -263,9 +270,9 @@ int st_worker_fetch(struct st_worker *worker, struct st_slot *slot, uint32_t row
 /* Makes the sample from these bytes, releases them, and settles the row. */
 void st_worker_make(struct st_worker *worker, struct st_slot *slot, uint32_t row, uint64_t ticket,
                     struct st_bytes bytes);
-/* The row is made or, with rc != 0, it failed and the on_error policy is applied. */
+/* The row is made or, with rc != 0, it failed: it is made again, or the on_error policy is applied. */
 void st_worker_settle(struct st_worker *worker, struct st_slot *slot, uint32_t row, int rc,
-                      const struct stoker_error *err);
+                      struct stoker_error *err);
 
 /* Takes tickets and makes their samples. False: nothing to do now. Called with the lock held, and
  * returns with it held. */
@@ -298,7 +305,8 @@ void st_pool_remove(struct stoker_loader *loader, struct st_slot *slot);
 bool st_pool_has_room(const struct stoker_loader *loader); /* for another slot */
 /* Memory is short: frees unused slots. */
 void st_pool_shed(struct stoker_loader *loader);
-uint64_t st_pool_regular(const struct stoker_loader *loader); /* bytes of the slots in regular use */
+/* Bytes of the slots in regular use; the same for every number of workers. */
+uint64_t st_pool_regular(const struct stoker_loader *loader);
 uint64_t st_pool_memory(const struct stoker_loader *loader);
 uint64_t st_pool_pinned(const struct stoker_loader *loader); /* how much of that is pinned */
 
@@ -335,6 +343,9 @@ int st_rescue_sample(struct st_worker *worker, uint64_t sample, uint64_t key, st
 /* Calls the program for all workers that wait for that. Lock held; true: it was released during the
  * calls. */
 bool st_rescue_serve(struct stoker_loader *loader);
+/* One attempt, which waits for memory as often as necessary. The error names the sample. */
+int st_retry_once(struct st_worker *worker, uint64_t sample, uint64_t key, struct st_slot *slot,
+                  uint32_t row, struct stoker_error *err);
 /* A sample failed with err: applies the policy to its row and records the failure in the slot. If the
  * sample is not to blame, retries it, and stops the epoch if that does not help. (bad.c) */
 void st_bad_sample(struct st_worker *worker, struct st_slot *slot, uint32_t row, uint64_t sample,

@@ -46,7 +46,7 @@ static int channels_of(struct st_worker *worker, struct st_bytes bytes, uint32_t
     return rc;
 }
 
-/* Learns everything from this sample, or nothing. */
+/* Learns everything from this sample, or nothing. No other worker has anything yet. */
 static int learn_from(struct stoker_loader *loader, uint64_t sample, struct stoker_error *err)
 {
     struct st_worker *worker = &loader->worker[0];
@@ -61,11 +61,8 @@ static int learn_from(struct stoker_loader *loader, uint64_t sample, struct stok
     if (!rc && learns_sounds(loader))
         rc = channels_of(worker, plan->fields && plan->image >= 0 ? pieces[plan->image].bytes : bytes,
                          &channels, err);
-    if (rc) { /* a sample too large for max_memory cannot be the model, but the next one may be */
-        rc = st_gate_refused(worker, rc, err);
-        worker->too_large = false;
-        return rc;
-    }
+    if (rc) /* a sample too large for max_memory cannot be the model, but the next one may be */
+        return st_gate_refused(worker, rc, err);
     for (uint32_t k = 0; k < plan->count; k++)
         if (learns_type(loader, k))
             plan->column[k].dtype = (int32_t)pieces[plan->column[k].field].dtype;
@@ -74,18 +71,25 @@ static int learn_from(struct stoker_loader *loader, uint64_t sample, struct stok
     return 0;
 }
 
+/* Whether this sample is bad, and the next one may be the model. */
+static bool goes_on(int rc) { return rc && rc != STOKER_ENOMEM && !st_is_transient(rc); }
+
 int st_model_learn(struct stoker_loader *loader, struct stoker_error *err)
 {
+    struct st_worker *worker = &loader->worker[0];
     loader->sound_channels = learns_sounds(loader) && loader->opt.batch_size > 1 ? 0 : -1;
     for (uint32_t k = 0; loader->opt.batch_size == 1 && k < loader->columns.count; k++)
         if (learns_type(loader, k))
             loader->columns.column[k].dtype = ST_TYPE_ANY;
     if (loader->opt.batch_size == 1 || !has_to_learn(loader))
         return 0;
-    for (uint64_t sample = 0; sample < LOOKS && sample < loader->dataset_count; sample++) {
-        const int rc = learn_from(loader, sample, err);
-        if (!rc || rc == STOKER_ENOMEM || st_is_transient(rc))
-            return rc;
-    }
-    return 0; /* then every sample is bad, and each is reported */
+    worker->alone = true;
+    worker->memory.limit = loader->gate.sample_limit;
+    int rc = STOKER_ECORRUPT;
+    for (uint64_t sample = 0; goes_on(rc) && sample < LOOKS && sample < loader->dataset_count; sample++)
+        rc = learn_from(loader, sample, err);
+    worker->alone = false;
+    worker->memory.limit = loader->gate.shared_limit;
+    st_alone_shed(worker);
+    return goes_on(rc) ? 0 : rc; /* if none is readable, every sample is bad, and each is reported */
 }

@@ -25,7 +25,6 @@ enum {
     TINY_EPOCH_NS = 5000000,   /* an epoch this short is over before threads could help */
     TAPS_MOST = 4 << 20,       /* bytes of taps that are kept: about 800 sizes, resized to 224, */
     TAPS_PART = 256,           /* but at most this fraction of max_memory */
-    MARKS_PART = 32,           /* fraction of max_memory for marks: some 300 bytes per JPEG file */
 };
 
 /* ---- closing ------------------------------------------------------------------------------------- */
@@ -198,8 +197,9 @@ static void open_taps(struct stoker_loader *loader)
 static void open_marks(struct stoker_loader *loader)
 {
     if (!loader->pipe->sounds && !loader->shape.imageless)
-        loader->marks = st_marks_kept_new(loader->dataset_count, loader->opt.max_memory / MARKS_PART,
-                                          &loader->gate.budget);
+        loader->marks =
+            st_marks_kept_new(loader->dataset_count, loader->opt.max_memory / ST_GATE_MARKS_PART,
+                              &loader->gate.budget);
 }
 
 static int open_workers(struct stoker_loader *loader, struct stoker_error *err)
@@ -243,7 +243,7 @@ static int open_reader(struct stoker_loader *loader, struct stoker_error *err)
     st_tuning_plan(loader, depth, most);
     loader->gate.read = (struct st_account){.budget = &loader->gate.budget, .kind = ST_MEMORY_READ};
     st_reader_budget(loader->reader, loader->opt.max_memory / ST_GATE_READ_PART, &loader->gate.read);
-    st_reader_sample_limit(loader->reader, loader->gate.read_limit);
+    st_reader_sample_limit(loader->reader, loader->gate.sample_limit);
     return STOKER_OK;
 }
 
@@ -292,6 +292,14 @@ static int open_order(struct stoker_loader *loader, struct stoker_error *err)
     return st_order_open(&loader->order, loader->dataset_count, &order, err);
 }
 
+/* At the start: when a sample turns out to be bad, there may be no memory left. Its pages are not
+ * touched before they are written. */
+static int open_ledger(struct stoker_loader *loader, struct stoker_error *err)
+{
+    loader->ledger = st_calloc(ST_LEDGER_SIZE, sizeof *loader->ledger);
+    return loader->ledger ? 0 : st_fail(err, STOKER_ENOMEM, "no memory for the list of bad samples");
+}
+
 int st_loader_open(struct stoker_loader **out, struct stoker_dataset *data, struct stoker_pipeline *pipe,
                    const struct stoker_loader_options *opt, const struct st_devices *devices,
                    struct stoker_error *err)
@@ -319,6 +327,8 @@ int st_loader_open(struct stoker_loader **out, struct stoker_dataset *data, stru
         rc = st_finish_init(&loader->finish, &pipe->finish,
                             opt->dtype_given ? opt->dtype : pipe->finish.dtype, opt->layout,
                             pipe->shape.channels, err);
+    if (!rc)
+        rc = open_ledger(loader, err);
     if (!rc)
         rc = open_order(loader, err);
     if (!rc)

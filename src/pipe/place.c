@@ -14,7 +14,7 @@ enum { ROW_BYTES = 512 << 10 }; /* heap of a raw row: enough for the regions of 
 
 uint32_t st_loader_slots_wanted(const struct stoker_loader *loader)
 {
-    return loader->opt.workers ? loader->opt.prefetch + 3 : 2;
+    return loader->opt.workers ? loader->opt.prefetch + ST_SLOTS_MORE : 2;
 }
 
 /* The maximum size of the values of erased boxes; UINT64_MAX on overflow. */

@@ -80,8 +80,13 @@ bool st_pool_can_give(const struct stoker_loader *loader)
 
 uint64_t st_pool_regular(const struct stoker_loader *loader)
 {
-    const uint64_t held = st_pool_memory(loader), most = st_tuning_batches(loader);
-    return !st_slot_bytes(&loader->shape) ? loader->opt.max_memory / 4 : held > most ? held : most;
+    const uint64_t each = st_slot_bytes(&loader->shape), half = loader->opt.max_memory / 2;
+    const uint64_t most = st_tuning_batches(loader),
+                   wanted = (uint64_t)loader->opt.prefetch + ST_SLOTS_MORE;
+    if (!each)
+        return loader->opt.max_memory / 4;
+    const uint64_t fit = each < half / wanted ? wanted : half / each, slots = fit < 2 ? 2 : fit;
+    return slots * each > most ? slots * each : most;
 }
 
 /* Slots whose memory a device may still read, and which it takes long to make and to give back. */

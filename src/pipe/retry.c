@@ -37,18 +37,41 @@ static int stopped(struct stoker_error *err)
     return st_fail(err, STOKER_ECANCELED, "reading was stopped");
 }
 
-static int try_once(struct st_worker *worker, uint64_t sample, uint64_t key, struct st_slot *slot,
-                    uint32_t row, struct stoker_error *err)
+/* Reads the sample and makes it; if that ends with worker->again, this is to be repeated. */
+static int read_and_make(struct st_worker *worker, uint64_t sample, uint64_t key, struct st_slot *slot,
+                         uint32_t row, struct stoker_error *err)
 {
     struct stoker_loader *loader = worker->loader;
     struct st_bytes bytes;
-    worker->too_large = false;
-    int rc = st_read_until(loader->data, sample, &loader->stopping, &worker->bytes, &bytes, err);
+    int rc;
+    st_alone_yield(worker);
+    worker->again = false;
+    if (worker->wants_alone)
+        rc = st_alone_take(worker, slot, row, err);
+    else
+        rc = st_gate_read(worker, slot, row, err);
     if (rc)
+        return rc;
+    rc = st_read_until(loader->data, sample, &loader->stopping, &worker->bytes, &bytes, err);
+    st_gate_was_read(worker, rc ? 0 : bytes.size);
+    if (rc) {
         rc = st_gate_not_read(worker, sample, rc, err);
-    else if ((rc = st_run_sample(worker, bytes, sample, key, slot, row, err)))
+        st_gate_leave(worker);
+    } else if ((rc = st_run_sample(worker, bytes, sample, key, slot, row, err)) && !worker->again) {
         st_bad_name(loader, sample, err);
-    return rc == STOKER_ECANCELED ? st_bad_cancelled(loader, err) : rc;
+    }
+    return rc;
+}
+
+int st_retry_once(struct st_worker *worker, uint64_t sample, uint64_t key, struct st_slot *slot,
+                  uint32_t row, struct stoker_error *err)
+{
+    int rc;
+    worker->too_large = false;
+    do
+        rc = read_and_make(worker, sample, key, slot, row, err);
+    while (rc && worker->again);
+    return rc == STOKER_ECANCELED ? st_bad_cancelled(worker->loader, err) : rc;
 }
 
 /* Whether another worker has already given up. */
@@ -80,12 +103,12 @@ int st_retry_sample(struct st_worker *worker, uint64_t sample, uint64_t key, str
     uint32_t tries = 1;
     if (atomic_load(&loader->stopping))
         return stopped(err);
-    int rc = err->code ? err->code : try_once(worker, sample, key, slot, row, err);
+    int rc = err->code ? err->code : st_retry_once(worker, sample, key, slot, row, err);
     while (st_is_transient(rc) && tries < TRIES && st_now_ns() - began < PATIENCE_MS * MS_NS &&
            !is_broken(loader)) {
         if (!wait_ms(loader, (uint64_t)PAUSE_MS << (tries - 1)))
             return stopped(err);
-        rc = try_once(worker, sample, key, slot, row, err);
+        rc = st_retry_once(worker, sample, key, slot, row, err);
         tries++;
     }
     return st_is_transient(rc) ? give_up(tries, began, err) : rc;

@@ -62,6 +62,11 @@ static int finish(struct st_worker *worker, struct st_image *image, struct st_er
     const struct stoker_loader *loader = worker->loader;
     const int32_t width = st_image_width(image), height = st_image_height(image);
     struct st_place place;
+    const uint64_t each = (uint64_t)loader->finish.channels * loader->finish.element;
+    const uint64_t bytes = (uint64_t)width * (uint64_t)height * each; /* 31 + 31 bits, and a few */
+    const int rc = slot->item ? st_gate_row(worker, bytes, err) : 0;
+    if (rc)
+        return rc;
     if (!st_slot_place(slot, row, width, height, &place))
         return st_fail(err, STOKER_ENOMEM, "no memory for an image of %d x %d", width, height);
     return st_steps_finish(image, &loader->finish, erases, &place, err);
@@ -197,6 +202,7 @@ static void begin(struct st_worker *worker, struct st_slot *slot, uint32_t row)
         slot->item[row].lender = &worker->memory;
     st_arena_reset(&worker->work.arena);
     worker->work.decode_ns = worker->waited_ns = worker->memory.refused = 0;
+    worker->again = worker->wants_alone = false;
     worker->work.reserve = reserve;
     worker->target.slot = slot;
     worker->target.row = row;
@@ -246,11 +252,11 @@ bool st_run_decoded(struct st_worker *worker, const struct st_image *image, uint
     st_arena_reset(&worker->work.arena);
     if (!worker->loader->columns.fields)
         slot->labels[row] = st_dataset_label(worker->loader->data, key);
-    /* Where the batch is too large already, the CPU's attempt at this row says so. */
-    slot->made[row] = !st_gate_batch(worker, slot, NULL) &&
-                      !st_steps_erases(worker->loader->pipe, &worker->loader->finish, &rng_key, image,
+    /* If the batch is too large, the CPU's attempt at this row says so. */
+    slot->made[row] = !st_steps_erases(worker->loader->pipe, &worker->loader->finish, &rng_key, image,
                                        &erases, NULL) &&
-                      st_stage_decoded(slot, row, image, erases, decoded);
+                      st_stage_decoded(slot, row, image, erases, decoded) &&
+                      !st_gate_batch(worker, slot, row, NULL);
     return slot->made[row];
 }
 
@@ -261,15 +267,16 @@ int st_run_sample(struct st_worker *worker, struct st_bytes bytes, uint64_t samp
     const uint64_t began = st_now_ns();
 
     begin(worker, slot, row);
+    st_gate_charge(worker, bytes);
     int rc = make(worker, bytes, sample, &rng_key, slot, row, err);
-    rc = rc ? st_gate_refused(worker, rc, err) : st_gate_batch(worker, slot, err);
+    rc = rc ? st_gate_refused(worker, rc, err) : st_gate_batch(worker, slot, row, err);
     st_arena_reset(&worker->work.arena);
     slot->made[row] = !rc;
+    if (atomic_load(&worker->memory.bytes) > worker->work.arena.keep)
+        st_alone_shed(worker);
     end(worker, slot, row);
 
     const uint64_t took = st_now_ns() - began - worker->waited_ns, decode = worker->work.decode_ns;
-    if (worker->waited_ns)
-        st_worker_count(&worker->memory_wait_ns, worker->waited_ns);
     st_worker_count(&worker->stage_ns[STOKER_STAGE_DECODE], decode);
     st_worker_count(&worker->stage_ns[STOKER_STAGE_AUGMENT], took > decode ? took - decode : 0);
     return rc;

@@ -152,6 +152,12 @@ bool st_slot_grows(const struct st_slot *slot)
            (slot->columns && st_columns_grow(slot->columns));
 }
 
+uint64_t st_slot_row_bytes(const struct st_slot *slot, uint32_t row)
+{
+    return (slot->item ? slot->item[row].size : 0) +
+           (slot->columns ? st_columns_row_bytes(slot->columns, row) : 0);
+}
+
 void st_slot_shrink(struct st_slot *slot)
 {
     for (uint32_t row = 0; slot->item && row < slot->shape.rows; row++)
@@ -268,6 +274,7 @@ bool st_slot_blank(struct st_slot *slot, uint32_t row)
 void st_slot_begin(struct st_slot *slot)
 {
     memset(slot->made, 0, slot->shape.rows);
+    atomic_store_explicit(&slot->rows_bytes, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->heap_used, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->heap_share, slot->shape.share, memory_order_relaxed);
     slot->engine_memory.now = 0;

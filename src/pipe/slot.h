@@ -73,6 +73,7 @@ struct st_slot {
     struct st_failure *failures;
     uint8_t *made; /* per row: whether it holds a sample of this batch; written by the row's worker */
     struct st_account memory; /* what it holds; workers that make its rows add to it without the lock */
+    _Atomic uint64_t rows_bytes; /* of the rows made so far: what depends on their samples */
 
     struct st_slot_shape shape;
     uint64_t *samples;
@@ -108,6 +109,8 @@ void st_slot_free(struct st_slot *slot);
 
 /* Whether its memory use depends on the samples. */
 bool st_slot_grows(const struct st_slot *slot);
+/* Bytes of the row that depend on its sample. */
+uint64_t st_slot_row_bytes(const struct st_slot *slot, uint32_t row);
 /* Frees the memory that depends on samples. */
 void st_slot_shrink(struct st_slot *slot);
 

@@ -11,7 +11,6 @@
 
 enum {
     PREFETCH_MOST = 8,
-    SLOTS_MORE = 3,     /* beyond the batches kept ready: in progress, lent, about to be lent */
     BATCHES_PART = 4,   /* fraction of max_memory for batches beyond the initial ones */
     WINDOW_BATCHES = 8, /* minimum */
 };
@@ -24,7 +23,7 @@ void st_tuning_plan_prefetch(struct stoker_loader *loader, bool moves)
     const uint32_t first = loader->opt.prefetch;
     /* With a device, each batch also takes device memory, which we do not count; and pinned memory is
      * scarce. */
-    const bool may = moves && loader->opt.workers && !loader->device && !loader->shape.pinned;
+    const bool may = moves && !loader->device && !loader->shape.pinned;
     st_tune_lever(&loader->tuning.tune, ST_TUNE_PREFETCH, first, first, may ? PREFETCH_MOST : first);
 }
 
@@ -43,7 +42,7 @@ uint64_t st_tuning_batches(const struct stoker_loader *loader)
 {
     const struct st_lever *prefetch = &loader->tuning.tune.lever[ST_TUNE_PREFETCH];
     const uint64_t part = loader->opt.max_memory / BATCHES_PART, each = st_slot_bytes(&loader->shape);
-    const uint32_t slots = prefetch->most + SLOTS_MORE;
+    const uint32_t slots = prefetch->most + ST_SLOTS_MORE;
     if (prefetch->least == prefetch->most || !each)
         return 0;
     return each < part / slots ? slots * each : part;
@@ -54,7 +53,9 @@ static uint32_t prefetch_room(const struct stoker_loader *loader)
     const uint64_t fixed = st_slot_bytes(&loader->shape), lately = loader->batch_bytes;
     const uint64_t each = fixed > lately ? fixed : lately, part = loader->opt.max_memory / BATCHES_PART;
     const uint64_t slots = each ? part / each : 0;
-    return slots <= SLOTS_MORE ? 0 : slots > UINT32_MAX ? UINT32_MAX : (uint32_t)slots - SLOTS_MORE;
+    if (slots <= ST_SLOTS_MORE)
+        return 0;
+    return slots > UINT32_MAX ? UINT32_MAX : (uint32_t)slots - ST_SLOTS_MORE;
 }
 
 uint32_t st_tuning_active(const struct stoker_loader *loader)

@@ -21,6 +21,7 @@ int st_worker_fetch(struct st_worker *worker, struct st_slot *slot, uint32_t row
 {
     struct stoker_loader *loader = worker->loader;
     const uint64_t began = st_now_ns();
+    worker->stopped = false;
     slot->samples[row] = st_order_at(loader->order, ticket);
     slot->seeds[row] = st_order_seed_at(loader->order, ticket);
     int rc = st_reader_get_into(loader->reader, ticket, own, bytes, err);
@@ -35,10 +36,13 @@ int st_worker_fetch(struct st_worker *worker, struct st_slot *slot, uint32_t row
 }
 
 void st_worker_settle(struct st_worker *worker, struct st_slot *slot, uint32_t row, int rc,
-                      const struct stoker_error *err)
+                      struct stoker_error *err)
 {
-    if (rc)
-        st_bad_sample(worker, slot, row, slot->samples[row], err);
+    const uint64_t sample = slot->samples[row];
+    if (rc && worker->again)
+        rc = st_retry_once(worker, sample, sample, slot, row, err);
+    if (rc && !worker->stopped)
+        st_bad_sample(worker, slot, row, sample, err);
     st_worker_count(&worker->samples, 1);
 }
 
@@ -52,9 +56,24 @@ void st_worker_make(struct st_worker *worker, struct st_slot *slot, uint32_t row
     st_reader_done(loader->reader, ticket);
     if (worker->stopped) /* the row stays unmade: the epoch is being stopped */
         return;
-    if (rc)
+    if (rc && !worker->again)
         st_bad_name(loader, sample, &err);
     st_worker_settle(worker, slot, row, rc, &err);
+}
+
+/* Waits until there is memory to read a sample. False: the epoch ended. */
+static bool may_read(struct st_worker *worker, const struct st_slot *slot, uint32_t row)
+{
+    struct stoker_error err;
+    int rc;
+    worker->wants_alone = false;
+    do {
+        st_alone_yield(worker);
+        worker->again = false;
+        rc = worker->wants_alone ? st_alone_take(worker, slot, row, &err)
+                                 : st_gate_read(worker, slot, row, &err);
+    } while (rc && worker->again);
+    return !rc;
 }
 
 /* Reads and makes the ticket's sample. False: the epoch ended, and the row was not made. */
@@ -62,10 +81,9 @@ static bool make_sample(struct st_worker *worker, struct st_slot *slot, uint32_t
 {
     struct stoker_error err;
     struct st_bytes bytes;
-    int rc = st_gate_read(worker, slot, row, &err);
-    if (rc)
+    if (!may_read(worker, slot, row))
         return false;
-    rc = st_worker_fetch(worker, slot, row, ticket, &worker->bytes, &bytes, &err);
+    const int rc = st_worker_fetch(worker, slot, row, ticket, &worker->bytes, &bytes, &err);
     st_gate_was_read(worker, rc ? 0 : bytes.size);
     if (rc)
         st_gate_leave(worker);
@@ -120,10 +138,14 @@ bool st_worker_step(struct st_worker *worker)
     if (!left)
         return false;
     const bool more = st_tickets_take(loader, turn_size(worker, left), &turn);
+    worker->making = true;
     pthread_mutex_unlock(&loader->lock);
     st_tickets_share(loader, more);
     make_turn(worker, &turn);
     pthread_mutex_lock(&loader->lock);
+    worker->making = false;
+    if (atomic_load(&loader->gate.turns))
+        pthread_cond_broadcast(&loader->gate.room); /* one of them may have waited for this worker */
     st_tickets_done(loader, &turn);
     return true;
 }
@@ -168,9 +190,6 @@ void st_worker_equip(struct st_worker *worker, struct stoker_loader *loader)
 
 void st_worker_free(struct st_worker *worker)
 {
-    st_decoder_close(&worker->work.decoder);
+    st_alone_shed(worker);
     st_audio_work_free(&worker->sound);
-    st_arena_free(&worker->work.arena);
-    st_buffer_free(&worker->bytes);
-    st_buffer_free(&worker->pieces);
 }

@@ -109,6 +109,42 @@ static void failing(const struct stoker_item *items)
        "each of %ld allocations may fail: %u errors with a sentence, %u survived", tries, failures, survived);
 }
 
+/* A batch with two damaged samples, under every policy; every allocation of its epoch is made to fail once. Whatever
+ * comes of it, a batch that is delivered has its failures in the ledger, with their reasons. */
+static void ledger(const struct stoker_item *items, enum stoker_on_error policy)
+{
+    struct stoker_item some[BATCH];
+    uint32_t lost = 0, listed = 0;
+    long tries = 0;
+    for (uint32_t k = 0; k < BATCH; k++)
+        some[k] = items[k];
+    some[2].size = some[5].size = 20;
+    for (bool reached = true; reached && tries < 2000; tries++) {
+        struct stoker_loader_options opt = harness_options(BATCH, 0);
+        struct stoker_bad_sample bad = {0};
+        struct stoker_stats stats = {.size = sizeof stats};
+        struct stoker_error err = {0};
+        const struct stoker_batch *batch = NULL;
+        opt.on_error = policy;
+        opt.order = STOKER_ORDER_SEQUENTIAL;
+        struct stoker_loader *loader = harness_open(some, BATCH, "center_crop(size=16); to_tensor", &opt);
+        st_loader_start(loader, NULL, 0, NULL);
+        atomic_store(&fail_at, tries);
+        const int rc = st_loader_next(loader, &batch, &err);
+        reached = atomic_load(&fail_at) < 0;
+        atomic_store(&fail_at, -1);
+        st_loader_stats(loader, &stats);
+        for (uint64_t k = 0; k < stats.bad; k++)
+            lost += !st_loader_bad(loader, k, &bad) || !bad.reason[0];
+        const bool told = policy ? !rc && stats.bad == 2 : rc == STOKER_ECORRUPT && stats.bad == 2;
+        listed += told;
+        lost += !told && !(rc < 0 && err.message[0]);
+        st_batch_release(batch, NULL);
+        st_loader_close(loader);
+    }
+    ok(!lost && listed, "on_error %d: each of %ld allocations may fail, and no bad sample goes unnamed", policy, tries - 1);
+}
+
 int main(void)
 {
     struct stoker_item *items = test_items(COUNT);
@@ -119,6 +155,8 @@ int main(void)
     steady(items, train_text, "JPEG, the training pipeline");
     steady(items, "resize(size=40); center_crop(size=32); to_tensor", "JPEG, the evaluation pipeline");
     failing(items);
+    for (enum stoker_on_error policy = STOKER_ON_ERROR_RAISE; policy <= STOKER_ON_ERROR_REPLACE; policy++)
+        ledger(items, policy);
     test_items_free(items, COUNT);
     return done_testing();
 }

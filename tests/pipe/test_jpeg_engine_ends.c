@@ -270,7 +270,7 @@ static bool is_refused(void)
     stats = (struct stoker_stats){.size = sizeof stats};
     st_loader_stats(loader, &stats);
     st_loader_close(loader);
-    return rc == STOKER_ELIMIT && strstr(err.message, "with this sample its batch of");
+    return rc == STOKER_ELIMIT && strstr(err.message, "its batch of");
 }
 
 static void large_batches(void)

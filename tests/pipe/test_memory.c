@@ -78,7 +78,8 @@ static void make_images(void)
     _exit(!(write_file("one.jpg", &jpeg) && write_file("one.ppm", &ppm) &&
             write_file("two.jpg", &progressive) && spread("jpeg", "one.jpg", MANY) &&
             spread("progressive", "two.jpg", SOME) && spread("ppm", "one.ppm", MANY) &&
-            spread("few-jpeg", "one.jpg", FEW) && spread("few-ppm", "one.ppm", FEW)));
+            spread("few-jpeg", "one.jpg", FEW) && spread("few-ppm", "one.ppm", FEW) &&
+            spread("few-progressive", "two.jpg", FEW)));
 }
 
 /* ---- one loader in one process -------------------------------------------------------------------- */
@@ -235,6 +236,34 @@ static void too_little(void)
        "too little for a batch of images of any size: %s", found.message);
 }
 
+/* A sample that fits alone is made, one that does not never is, for every number of workers and every time; and who
+ * waits holds nothing that the others would have to do without. By what is counted, not by what the process takes. */
+static void same_verdict(const char *kind, const char *text, uint64_t first, uint64_t last, uint64_t step, const char *what)
+{
+    static const int32_t workers[] = {0, 1, 2, 4, 8, 8};
+    uint32_t made = 0, refused = 0, differ = 0, over = 0;
+    for (uint64_t memory = first; memory <= last; memory += step) {
+        int verdict = 0;
+        for (uint32_t w = 0; w < sizeof workers / sizeof *workers; w++) {
+            const struct run run = {kind, text, 2, workers[w], memory};
+            const struct found found = in_child(&run);
+            verdict = w ? verdict : found.rc;
+            made += found.rc == STOKER_END;
+            refused += found.rc == STOKER_ELIMIT;
+            if (found.rc != verdict && !differ++)
+                note("%d workers, %.1f MiB: %d, not %d: %s", run.workers, (double)memory / (double)MIB, found.rc, verdict,
+                     found.message);
+            if (found.rc == STOKER_END && found.peak > memory && !over++)
+                note("%d workers hold %.1f MiB of %.1f", run.workers, (double)found.peak / (double)MIB,
+                     (double)memory / (double)MIB);
+        }
+    }
+    ok(made && refused && !differ, "%s: the limit decides, not the workers: %u runs made all, %u were refused", what, made,
+       refused);
+    ok(!over, "%s: no run that makes them holds more than it may", what);
+}
+
+/* A sample that cannot fit is a bad sample, by the policy; the ledger has its name, its size, the limit and the remedy. */
 static void policies(void)
 {
     struct stoker_item items[8];
@@ -244,6 +273,7 @@ static void policies(void)
          policy++) {
         struct stoker_loader_options opt = harness_options(4, 2);
         const struct stoker_batch *batch = NULL;
+        struct stoker_bad_sample bad = {0};
         struct stoker_error err = {0};
         opt.on_error = policy;
         opt.pixel_limit = 1 << 24;
@@ -251,10 +281,20 @@ static void policies(void)
         opt.order = STOKER_ORDER_SEQUENTIAL;
         struct stoker_loader *loader = harness_open(items, 8, "resize(size=[32,32]); to_tensor", &opt);
         st_loader_start(loader, NULL, 0, NULL);
-        const int rc = st_loader_next(loader, &batch, &err), then = st_loader_next(loader, &batch, NULL);
-        ok(rc == STOKER_ELIMIT && then == 0 && strstr(err.message, "max_memory"),
-           "on_error %d: what the caller's limit forbids is an error, and no bad sample", policy);
+        const int rc = st_loader_next(loader, &batch, &err);
+        const uint64_t row = rc ? 3 : batch->samples[3];
+        const int64_t label = rc ? -100 : ((const int64_t *)batch->labels.data)[3];
         st_batch_release(batch, NULL);
+        const int then = st_loader_next(loader, &batch, NULL);
+        st_batch_release(batch, NULL);
+        ok(rc == (policy ? 0 : STOKER_ELIMIT) && then == 0, "on_error %d: what cannot fit is a bad sample: %s", policy,
+           err.message);
+        ok(policy == STOKER_ON_ERROR_SKIP ? row != 3 : row == 3 && label == -100, "on_error %d: its row", policy);
+        ok(st_loader_bad(loader, 0, &bad) && !st_loader_bad(loader, 1, &bad) && bad.sample == 3 &&
+               bad.code == STOKER_ELIMIT && strstr(bad.reason, "sample 3") && strstr(bad.reason, "MB or more to make") &&
+               strstr(bad.reason, SMALL ? "max_memory (0.3 MB)" : "max_memory (2.1 MB)") &&
+               strstr(bad.reason, "raise max_memory"),
+           "on_error %d: in the ledger: %s", policy, bad.reason);
         st_loader_close(loader);
     }
     for (uint32_t k = 0; k < 8; k++)
@@ -299,10 +339,13 @@ static void too_large_to_read(const char *engine, int32_t workers)
                 st_batch_release(batch, NULL);
             st_loader_stats(loader, &stats);
         }
-        ok(rc == STOKER_ELIMIT && strstr(err.message, "read5.jpg: ") && strstr(err.message, "takes 419.4 MB to read") &&
-               strstr(err.message, "max_memory (67.1 MB)") && strstr(err.message, "raise max_memory") &&
-               stats.memory_peak <= opt.max_memory,
-           "%s, on_error %d: at most %.0f MB are held: %s", engine, policy, (double)stats.memory_peak / 1e6, err.message);
+        ok(rc == (policy ? STOKER_END : STOKER_ELIMIT) && stats.bad == 1 && stats.memory_peak <= opt.max_memory,
+           "%s, on_error %d: at most %.0f MB are held", engine, policy, (double)stats.memory_peak / 1e6);
+        struct stoker_bad_sample bad = {0};
+        ok(loader && st_loader_bad(loader, 0, &bad) && bad.sample == HUGE && strstr(bad.reason, "read5.jpg: ") &&
+               strstr(bad.reason, "takes 419.4 MB to read") && strstr(bad.reason, "max_memory (67.1 MB)") &&
+               strstr(bad.reason, "raise max_memory"),
+           "%s, on_error %d: in the ledger: %s", engine, policy, bad.reason);
         st_pipeline_drop(pipe);
         st_dataset_drop(data);
         st_loader_close(loader);
@@ -396,6 +439,11 @@ int main(void)
     bounded("ppm", small_text, 8, MANY / 8, "files of 10 MB");
     same_bytes("few-ppm", small_text, "files of 10 MB");
     same_bytes("few-jpeg", ragged_text, "batches of whole images");
+    same_verdict("few-progressive", "resize(size=64); center_crop(size=64); to_tensor", 24 * MIB, 40 * MIB, 8 * MIB,
+                 "progressive JPEG");
+    same_verdict("few-ppm", "resize(size=64); center_crop(size=64); to_tensor", 16 * MIB, 32 * MIB, 8 * MIB,
+                 "files of 10 MB");
+    same_verdict("few-jpeg", ragged_text, 40 * MIB, 120 * MIB, 80 * MIB, "batches of whole images");
     too_little();
     policies();
     too_large_to_read("auto", 2);

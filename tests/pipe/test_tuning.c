@@ -108,8 +108,9 @@ static void within_memory(void)
     const struct st_lever *prefetch = &loader->tuning.tune.lever[ST_TUNE_PREFETCH];
     ok(prefetch->now == 2 && prefetch->least == 2 && prefetch->most == 8,
        "2 to 8 batches are kept ready where nobody says");
-    ok(loader->gate.sample_limit <= 32 * batch / 4 * 3 - 8 * batch,
-       "what one sample may take leaves room for them");
+    ok(loader->gate.sample_limit <= 32 * batch / 8 * 7 - 8 * batch &&
+           loader->gate.shared_limit <= 32 * batch / 4 * 3 - 8 * batch,
+       "what one sample may take, alone and beside others, leaves room for them");
     struct mover mover = {.loader = loader, .seed = 2};
     bool within = true;
     for (uint32_t k = 0; k < 2 * share_of(3); k++) {

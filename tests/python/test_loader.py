@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import time
 from pathlib import Path
 
@@ -378,10 +379,24 @@ def test_too_little_memory_for_a_sample_names_it(tmp_path):
     for k in range(4):
         Image.new("RGB", (2000, 2000), (k, 20, 30)).save(tmp_path / "a" / f"{k}.png")
     data = stoker.datasets.ImageFolder(tmp_path, T.Compose([T.Resize((64, 64)), T.ToTensor()]))
-    for policy in ("raise", "skip", "replace"):
-        loader = stoker.DataLoader(data, 2, max_memory="2MiB", num_workers=2, on_error=policy)
-        with pytest.raises(stoker.LimitReached, match=r"a/[01].png: this sample takes .* max_memory"):
-            list(loader)
+    with pytest.raises(stoker.LimitReached, match=r"a/[01].png: this sample takes .* max_memory"):
+        list(stoker.DataLoader(data, 2, max_memory="2MiB", num_workers=2))
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("policy", ["skip", "replace"])
+def test_a_sample_that_cannot_fit_is_a_bad_sample(tmp_path, policy, workers):
+    (tmp_path / "a").mkdir()
+    for k in range(4):
+        size = 3000 if k == 1 else 40
+        Image.new("RGB", (size, size), (k, 20, 30)).save(tmp_path / "a" / f"{k}.png")
+    data = stoker.datasets.ImageFolder(tmp_path, T.Compose([T.Resize((64, 64)), T.ToTensor()]))
+    loader = stoker.DataLoader(data, 2, max_memory="2MiB", num_workers=workers, on_error=policy)
+    labels = [int(label) for _, batch in loader for label in batch]
+    assert labels == ([0, -100, 0, 0] if policy == "replace" else [0, 0, 0, 0])
+    ((entry,),) = [loader.bad_samples()]
+    assert entry["sample"] == 1
+    assert re.search(r"a/1.png: this sample takes [\d.]+ MB .* max_memory \(2.1 MB\) .* raise max_memory", entry["reason"])
 
 
 def test_file_that_vanished(tree, tmp_path):
