@@ -248,7 +248,8 @@ static int enter(struct st_worker *worker, struct st_gate_wait wait, struct stok
     }
     const uint64_t began = st_now_ns();
     const int rc = wait_for_room(worker, &wait, err);
-    st_wait_noted(worker, began);
+    if (!wait.reads) /* the first reads wait for the size of one, not for memory */
+        st_wait_noted(worker, began);
     worker->inside = !rc;
     return rc;
 }
