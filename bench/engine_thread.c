@@ -171,9 +171,9 @@ static _Atomic uint32_t opened;
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 
 static int engine_open(struct st_jpeg_engine **out, struct st_device *device, uint32_t most,
-                       struct st_jpeg_pinned *pinned, struct stoker_error *err)
+                       struct st_jpeg_pinned *pinned, const struct st_flag *unwanted, struct stoker_error *err)
 {
-    (void)device, (void)most;
+    (void)device, (void)most, (void)unwanted;
     if (opened++ >= want.threads)
         return st_fail(err, STOKER_EUNSUPPORTED, "%u engine threads are wanted", want.threads);
     *out = calloc(1, sizeof **out);

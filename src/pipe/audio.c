@@ -87,7 +87,7 @@ static int run_steps(const struct st_steps *steps, const struct st_rng_key *rng_
     return rc;
 }
 
-static int place(const struct st_worker *worker, const struct st_audio *audio, struct st_slot *slot,
+static int place(struct st_worker *worker, const struct st_audio *audio, struct st_slot *slot,
                  uint32_t row, struct stoker_error *err)
 {
     const uint64_t each = st_audio_values(audio) * sizeof(float);

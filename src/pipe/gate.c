@@ -113,6 +113,7 @@ int st_gate_refused(struct st_worker *worker, int rc, struct stoker_error *err)
     if (!read && !made)
         return rc;
     const uint64_t elsewhere = gate->sample_limit - worker->memory.limit; /* less `beside`: may wrap */
+    worker->over_memory = true;
     return st_fail(
         err, STOKER_ELIMIT,
         "this sample takes %.1f MB %s, but of max_memory (%.1f MB) one sample may take "
@@ -298,11 +299,12 @@ int st_gate_decode(struct st_worker *worker, const struct st_slot *slot, uint32_
     return enter(worker, (struct st_gate_wait){NULL, slot->number, row, false, all, most}, err);
 }
 
-int st_gate_row(const struct st_worker *worker, uint64_t bytes, struct stoker_error *err)
+int st_gate_row(struct st_worker *worker, uint64_t bytes, struct stoker_error *err)
 {
     const uint64_t limit = worker->loader->gate.budget.limit;
     if (bytes <= limit / 4)
         return STOKER_OK;
+    worker->over_memory = true;
     return st_fail(err, STOKER_ELIMIT,
                    "this sample takes %.1f MB in its batch, but of max_memory (%.1f MB) a batch of "
                    "samples of different sizes may take a quarter: raise max_memory, or end the "

@@ -78,7 +78,7 @@ void st_gate_was_read(struct st_worker *worker, uint64_t bytes);
 int st_gate_decode(struct st_worker *worker, const struct st_slot *slot, uint32_t row, uint64_t bytes,
                    struct stoker_error *err);
 /* Before memory for a row of any size is taken. */
-int st_gate_row(const struct st_worker *worker, uint64_t bytes, struct stoker_error *err);
+int st_gate_row(struct st_worker *worker, uint64_t bytes, struct stoker_error *err);
 /* After a row is made: fails if it, or with it its batch (worker->too_large), is too large. */
 int st_gate_batch(struct st_worker *worker, struct st_slot *slot, uint32_t row,
                   struct stoker_error *err);

@@ -53,6 +53,7 @@ struct st_worker {
     uint64_t beside;          /* and holds so much beside its sample: files of a chunk */
     bool stopped, too_large;  /* why its sample was not made: epoch ended; its batch is too large; */
     bool again, wants_alone;  /* it is to be made again, alone */
+    bool over_memory;         /* it failed because of max_memory: nobody else is to try */
     uint64_t waited_ns;       /* of its sample's time */
     _Atomic uint64_t memory_wait_ns;
     struct {                  /* where its current sample goes */

@@ -110,7 +110,8 @@ bool st_rescue_serve(struct stoker_loader *loader)
 static bool is_worth_asking(const struct st_worker *worker, int code)
 {
     const struct stoker_loader *loader = worker->loader;
-    return loader->rescue.callback && !worker->too_large && !loader->columns.fields &&
+    return loader->rescue.callback && !worker->too_large && !worker->over_memory &&
+           !loader->columns.fields &&
            !loader->pipe->sounds &&
            (code == STOKER_ECORRUPT || code == STOKER_EUNSUPPORTED || code == STOKER_ELIMIT ||
             code == STOKER_EIO || code == STOKER_ENOTFOUND);
@@ -129,37 +130,59 @@ static int make(struct st_worker *worker, uint64_t sample, uint64_t key, struct 
     decoder->pixel_limit = limit;
     if (worker->stopped)
         return st_fail(err, STOKER_ECANCELED, "the epoch was stopped");
-    if (rc)
+    if (rc && !worker->again)
         st_bad_name(worker->loader, sample, err);
+    return rc;
+}
+
+/* Asks the program why the sample failed as *why says, and makes it from what it has. If that ends with
+ * worker->again, this is to be repeated. */
+static int ask_and_make(struct st_worker *worker, uint64_t sample, uint64_t key, struct st_slot *slot,
+                        uint32_t row, const struct stoker_error *why, struct stoker_error *err)
+{
+    struct stoker_loader *loader = worker->loader;
+    struct stoker_error unread = {0};
+    struct st_bytes bytes = {0};
+    st_alone_yield(worker);
+    worker->again = false;
+    int rc = worker->wants_alone ? st_alone_take(worker, slot, row, err)
+                                 : st_gate_read(worker, slot, row, err);
+    if (rc)
+        return rc;
+    if (st_read_until(loader->data, sample, &loader->stopping, &worker->bytes, &bytes, &unread))
+        bytes = (struct st_bytes){0}; /* the program finds out why */
+    else if (!bytes.data)
+        bytes.data = (const uint8_t *)""; /* an empty file was read */
+    st_gate_was_read(worker, bytes.size);
+    worker->bytes.refused = worker->memory.refused = 0;
+    struct st_rescue_request request = {.failed = {.size = sizeof request.failed,
+                                                   .sample = sample,
+                                                   .bytes = bytes.data,
+                                                   .byte_count = bytes.size,
+                                                   .error = why}};
+    *err = *why;
+    if (loader->worker_count || worker != &loader->worker[0]) {
+        rc = ask(worker, &request, err);
+    } else { /* this is the thread in next */
+        call(loader, &request);
+        rc = request.made ? copy(worker, &request, err) : why->code;
+    }
+    if (!rc)
+        return make(worker, sample, key, slot, row, why->code, err);
+    st_gate_leave(worker);
     return rc;
 }
 
 int st_rescue_sample(struct st_worker *worker, uint64_t sample, uint64_t key, struct st_slot *slot,
                      uint32_t row, struct stoker_error *err)
 {
-    struct stoker_loader *loader = worker->loader;
-    struct stoker_error unread = {0};
-    struct st_bytes bytes = {0};
-    const int was = err->code;
-    if (!is_worth_asking(worker, was))
-        return was;
-    if (st_read_until(loader->data, sample, &loader->stopping, &worker->bytes, &bytes, &unread))
-        bytes = (struct st_bytes){0}; /* the program finds out why */
-    else if (!bytes.data)
-        bytes.data = (const uint8_t *)""; /* an empty file was read */
-    worker->bytes.refused = 0;
-    struct stoker_error why = *err;
-    struct st_rescue_request request = {.failed = {.size = sizeof request.failed,
-                                                   .sample = sample,
-                                                   .bytes = bytes.data,
-                                                   .byte_count = bytes.size,
-                                                   .error = &why}};
-    int rc = was;
-    if (loader->worker_count || worker != &loader->worker[0]) {
-        rc = ask(worker, &request, err);
-    } else { /* this is the thread in next */
-        call(loader, &request);
-        rc = request.made ? copy(worker, &request, err) : was;
-    }
-    return rc ? rc : make(worker, sample, key, slot, row, was, err);
+    const struct stoker_error why = *err;
+    int rc = why.code;
+    if (!is_worth_asking(worker, rc))
+        return rc;
+    worker->wants_alone = false;
+    do
+        rc = ask_and_make(worker, sample, key, slot, row, &why, err);
+    while (rc && worker->again);
+    return rc;
 }

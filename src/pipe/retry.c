@@ -67,7 +67,7 @@ int st_retry_once(struct st_worker *worker, uint64_t sample, uint64_t key, struc
                   uint32_t row, struct stoker_error *err)
 {
     int rc;
-    worker->too_large = false;
+    worker->too_large = worker->over_memory = false;
     do
         rc = read_and_make(worker, sample, key, slot, row, err);
     while (rc && worker->again);

@@ -206,7 +206,7 @@ static void begin(struct st_worker *worker, struct st_slot *slot, uint32_t row)
     worker->work.reserve = reserve;
     worker->target.slot = slot;
     worker->target.row = row;
-    worker->stopped = worker->too_large = false;
+    worker->stopped = worker->too_large = worker->over_memory = false;
 }
 
 static void end(struct st_worker *worker, struct st_slot *slot, uint32_t row)
