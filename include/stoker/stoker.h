@@ -471,8 +471,9 @@ struct stoker_loader_options {
                                       A batch of samples of different sizes that takes more than a quarter of it
                                       is an error whatever on_error is. What is counted exceeds it only if the
                                       caller keeps more batches than prefetch + 3 when a sample needs all that is
-                                      left: by those batches. Not counted are the threads' stacks, the codecs'
-                                      tables, and the list of bad samples: together some 2 MB and 1 MB per thread.
+                                      left, by those batches; and with batches of samples of different sizes, by
+                                      rows that are being made. Not counted are the threads' stacks, the codecs'
+                                      tables, and the list of bad samples.
                                       0 (default): a quarter of what the cgroup allows or the machine has
                                       available, divided by LOCAL_WORLD_SIZE, and at most a quarter of what the
                                       limits of the process (ulimit -v, -d) leave */

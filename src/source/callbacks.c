@@ -77,7 +77,8 @@ static int read_failed(int status, uint64_t sample, struct stoker_error *said, s
 static int callbacks_read(void *self, uint64_t sample, struct st_buffer *into, struct stoker_error *err)
 {
     const struct callbacks *own = self;
-    uint64_t needed = FIRST_ROOM;
+    const uint64_t allowed = into->limit / 2;
+    uint64_t needed = allowed && allowed < FIRST_ROOM ? allowed : FIRST_ROOM;
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
         struct stoker_error said = {0};
         size_t size = 0;

@@ -100,8 +100,8 @@ def manifests():
     good = '{"path": "a.jpg", "label": 1}\n'
     partly("broken.jsonl", good + '{"path": "a.jpg", "label": }\n' + good, [None, "line 2: not a JSON object", None])
     partly("broken_first.jsonl", "\n{\n}}\n" + good, ["line 2: not a JSON object", "line 3: not a JSON object", None], "-")
-    bad("half_pair.jsonl", '{"path": "\\ud800", "label": 1}\n', "line 1: not a JSON object")
-    bad("zero_escape.jsonl", '{"path": "a\\u0000", "label": 1}\n', "line 1: not a JSON object")
-    bad("deep.jsonl", '{"path": "a.jpg", "label": 1, "x": ' + "[" * 5000 + "]" * 5000 + "}\n", "line 1: not a JSON object")
+    partly("half_pair.jsonl", '{"path": "a.jpg", "label": 1, "x": "\\ud800"}\n', [None])
+    bad("zero_escape.jsonl", '{"path": "a\\u0000", "label": 1}\n', "line 1: path contains \\u0000")
+    bad("deep.jsonl", '{"path": "a.jpg", "label": 1, "x": ' + "[" * 5000 + "]" * 5000 + "}\n", "line 1: JSON nested more than")
     partly("missing.jsonl", good + '\n{"path": "a.jpg", "label": null}\n', [None, "line 3: label is missing"])
     bad("list.jsonl", '["a.jpg", 1]\n', "line 1: not a JSON object")

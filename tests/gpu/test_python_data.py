@@ -110,6 +110,7 @@ def test_tensors_that_go_in_two_streams_while_a_third_stays():
             del batch
             sums.append((indices, copies))
     del third
+    torch.cuda.synchronize()  # the main stream, which reads the sums, does not wait for the sides
     for indices, copies in sums:
         assert all(copy.tolist() == indices for copy in copies)
 

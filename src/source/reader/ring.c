@@ -138,6 +138,18 @@ static void charge(struct st_reader *reader, struct st_berth *berth, uint64_t gu
         reader->stats.buffer_bytes_max = reader->stats.buffer_bytes;
 }
 
+/* What a read may take: more than is expected, where the budget has room for that at full depth. A sample
+ * that takes more is read a second time, by the caller who needs it. */
+static uint64_t roomy(const struct st_reader *reader)
+{
+    enum { TIMES = 4, USUAL = 1 << 20 }; /* sources may ask for a usual size before they know */
+    const uint64_t need = expected(reader), each = reader->budget / (reader->limit ? reader->limit : 1);
+    if (reader->budget == UINT64_MAX || each <= need)
+        return need;
+    const uint64_t most = need < each / TIMES ? TIMES * need : each;
+    return most < USUAL ? (each < USUAL ? each : USUAL) : most;
+}
+
 /* Gives the berth a buffer, the most recently used one. */
 static void assign_buffer(struct st_reader *reader, struct st_berth *berth)
 {
@@ -149,7 +161,7 @@ static void assign_buffer(struct st_reader *reader, struct st_berth *berth)
         berth->buffer.account = reader->account;
     berth->buffer.limit = reader->sample_limit;
     berth->buffer.refused = 0;
-    const uint64_t need = expected(reader);
+    const uint64_t need = roomy(reader);
     charge(reader, berth, need > berth->buffer.capacity ? need - berth->buffer.capacity : 0);
     while (reader->spares && reader->charged + reader->spare_bytes > reader->budget) {
         reader->spare_bytes -= reader->spare[--reader->spares].capacity;
