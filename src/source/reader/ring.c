@@ -138,8 +138,8 @@ static void charge(struct st_reader *reader, struct st_berth *berth, uint64_t gu
         reader->stats.buffer_bytes_max = reader->stats.buffer_bytes;
 }
 
-/* What a read may take: more than is expected, where the budget has room for that at full depth. A sample
- * that takes more is read a second time, by the caller who needs it. */
+/* What a read may take: more than is expected, where the budget has room for that at full depth. A
+ * sample that takes more is read a second time, by the caller who needs it. */
 static uint64_t roomy(const struct st_reader *reader)
 {
     enum { TIMES = 4, USUAL = 1 << 20 }; /* sources may ask for a usual size before they know */
