@@ -195,6 +195,7 @@ def test_pinned_batches_outlive_delayed_copies(folder, own_stream):
 def test_pinned_tensors_that_go_in_two_streams_while_a_third_stays(folder):
     """Images are copied in one side stream and labels in another, both late. A third tensor of the batch stays until the
     next one, and goes in the main stream, which waits for neither."""
+    torch.cuda.init()  # before that, torch calls no memory pinned
     loader = load(folder, device=None, pin_memory=True, batch_size=8, prefetch_factor=1, output="dlpack")
     sides, kept, third = [torch.cuda.Stream(), torch.cuda.Stream()], [], None
     for epoch in range(ROUNDS):
