@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import io
+import os
 import re
 import sys
 from typing import Any
@@ -63,7 +64,10 @@ class Rescue:
             return None
         try:
             if data is None:
-                with open(self._handle.name(sample), "rb") as file:
+                path = self._handle.name(sample)
+                if os.path.exists(path) and not os.path.isfile(path):
+                    return None  # a pipe or a device may have no end
+                with open(path, "rb") as file:
                     data = file.read()
             return self._decoded(data)
         except Exception as reason:

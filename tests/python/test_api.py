@@ -368,7 +368,7 @@ def test_image_bytes_keeps_the_images(tree):
     gc.collect()
     labels = torch.cat([labels for _, labels in loader])
     assert labels.tolist() == list(range(23))
-    with pytest.raises(ValueError, match="2 labels for 1 samples"):
+    with pytest.raises(ValueError, match="2 labels for 1 sample"):
         stoker.datasets.ImageBytes([b"x"], [1, 2])
     with pytest.raises(TypeError):
         stoker.datasets.ImageBytes(["text"])
@@ -438,7 +438,7 @@ def test_order_indices():
         1,
         3,
     }
-    with pytest.raises(ValueError, match="3 values for 4"):
+    with pytest.raises(ValueError, match="a value for each sample: 4, not 3"):
         stoker.order_indices(4, kind="weighted", weights=[1, 1, 1])
     with pytest.raises(TypeError, match="colour"):
         stoker.order_indices(4, colour=1)

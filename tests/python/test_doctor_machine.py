@@ -43,7 +43,7 @@ def test_data_is_read(tmp_path):
     lines = checks("--data", tmp_path)
     assert str(tmp_path) in lines["storage"]["text"]
     assert "4 files, 1.05 MB each" in lines["reading"]["text"]
-    assert checks("--data", tmp_path / "0.bin")["reading"]["text"].count("1 files")
+    assert checks("--data", tmp_path / "0.bin")["reading"]["text"].count("(1 file,")
 
 
 def test_data_that_is_not_there(tmp_path):

@@ -57,7 +57,7 @@ def test_top_of_a_process_that_nobody_watches(even_tree):
         until = time.monotonic() + 30
         while "samples" not in (got := stoker("top", "--once", process.pid)).stdout and time.monotonic() < until:
             time.sleep(0.2)
-        assert got.returncode == 0 and "1 workers" in got.stdout, got.stdout + got.stderr
+        assert got.returncode == 0 and "1 worker," in got.stdout, got.stdout + got.stderr
         (loader,) = json.loads(stoker("top", "--json", process.pid).stdout)["loaders"]
         assert loader["workers"] == 1 and loader["samples"] > 0 and loader["batches"] > 0
     finally:
