@@ -154,10 +154,11 @@ def everywhere() -> None:
 class lazy_images:  # noqa: N801 (called like a function)
     """A context manager: images that this thread opens with Pillow inside it are lazy.
 
-    `Image.open` of an ordinary JPEG returns a Pillow image that is not decoded yet; `convert("RGB")`, `copy` and
-    `crop` keep it so. torchvision's transforms (v1 or v2) that are called with one run in the engine, on the part of
-    the file that they need, with torchvision's result to the bit. Any other access to the pixels decodes the image,
-    with Pillow's bytes. Unusual files are left to Pillow, with its errors.
+    `Image.open` of an ordinary JPEG returns a Pillow image that is not decoded yet; `convert`, `copy`, `crop`,
+    `resize` and `transpose` keep it so. torchvision's transforms (v1 or v2) draw their numbers as always; what they do
+    to the image runs in the engine when it becomes a tensor, on the part of the file that is needed, with torchvision's
+    result to the bit. Any other access to the pixels decodes the image, with Pillow's bytes. Unusual files are left to
+    Pillow, with its errors.
 
     stoker.DataLoader turns this on while it runs datasets written in Python, unless compile=False.
 

@@ -30,9 +30,12 @@ def test_top_of_a_run_without_training(tmp_path):
 
 
 def test_top_says_what_it_cannot_find(tmp_path):
-    for words, sentence in (((), "there is no run"), (("nowhere",), "nowhere"), ((str(os.getpid()),), "not part of a 'stoker run'")):
-        got = stoker("top", "--once", *words, cwd=tmp_path)
-        assert got.returncode == 1 and sentence in got.stderr, got.stderr
+    with subprocess.Popen(["sleep", "600"]) as other:  # this process itself may still have loaders of other tests
+        unwatched = (str(other.pid),), "not part of a 'stoker run'"
+        for words, sentence in (((), "there is no run"), (("nowhere",), "nowhere"), unwatched):
+            got = stoker("top", "--once", *words, cwd=tmp_path)
+            assert got.returncode == 1 and sentence in got.stderr, got.stderr
+        other.kill()
     assert stoker("top", "--twice").returncode == 2
 
 

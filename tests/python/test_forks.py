@@ -120,7 +120,7 @@ def test_a_thread_that_forks_keeps_its_lock():
 
 def is_patched(module=V.transforms):
     return Image.open.__globals__["__name__"], [
-        kind.__name__ for kind in (module.Compose, module.Resize, module.ToTensor) if is_ours(kind)
+        kind.__name__ for kind in (module.Compose, module.PILToTensor, module.ToTensor) if is_ours(kind)
     ]
 
 
@@ -137,7 +137,7 @@ def lazy_is_consistent():
     assert contexts() == (0, [], ("PIL.Image", [])), contexts()
     with stoker.lazy_images():
         lazy.look()
-        assert is_patched() == ("stoker._lazy_image", ["Compose", "Resize", "ToTensor"]), contexts()
+        assert is_patched() == ("stoker._lazy_image", ["Compose", "PILToTensor", "ToTensor"]), contexts()
     assert contexts() == (0, [], ("PIL.Image", [])), contexts()
     return "consistent"
 

@@ -199,7 +199,7 @@ def test_compounds_need_one_transform(pair):
     assert datasets.Concat([pair[0], plain], transform=T.ToTensor()).transform is not None
     with pytest.raises(TypeError, match="stoker.datasets"):
         datasets.Concat([[1, 2]])
-    with pytest.raises(ValueError, match="1 weights for 2"):
+    with pytest.raises(ValueError, match="1 weight for 2 datasets"):
         datasets.Mix(pair, [1])
 
 
