@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import random
 
-from program_idioms import OPENINGS
+from program_images import OPENINGS
 
 PLAIN_OPENINGS = ("converted", "from_a_file", "with_statement", "torchvisions", "from_bytes", "if_not_rgb")
 SAFE_IN_THREADS = (*PLAIN_OPENINGS, "upright", "cropped", "resized", "grey")

@@ -10,7 +10,7 @@ import pprint
 from pathlib import Path
 
 HERE = Path(__file__).parent
-PARTS = ("program_files", "program_idioms", "program_play")
+PARTS = ("program_files", "program_images", "program_photos", "program_idioms", "program_play")
 
 TAIL = '''
 
