@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dataset classes as training code has them, and the files that they read, for test_own_datasets_equal.py. They are
-written without any thought of Stoker."""
+"""More dataset classes as training code has them, for test_own_datasets_equal.py: archives, arrays, streams, captions,
+samplers and collate functions. They are written without any thought of Stoker."""
 
 from __future__ import annotations
 
@@ -10,278 +10,19 @@ import json
 import math
 import random
 import tarfile
-import wave
-import xml.etree.ElementTree as ET
 import zipfile
-from collections import Counter, defaultdict
-from pathlib import Path
+from collections import Counter
 
 import numpy as np
 import torch
 import torchvision.transforms as T
 import torchvision.transforms.functional as TF
-from conftest import picture
-from PIL import Image, ImageFilter, ImageOps
+from own_files import COUNT, photographs
+from own_images import MEAN, STD
+from PIL import Image
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import Dataset, IterableDataset, Sampler, default_collate, get_worker_info
-from torchvision import datasets, tv_tensors
-from torchvision.transforms import InterpolationMode, v2
-
-COUNT = 24
-MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
-
-
-def make_files(root: Path) -> Path:
-    """Photographs in two classes, and beside them what the datasets below want."""
-    rows, boxes = [], {}
-    for number in range(COUNT):
-        name = f"{number:03}"
-        image = picture(number, 60 + 5 * (number % 6), 76 - 3 * (number % 7))
-        path = root / "images" / ("cat", "dog")[number % 2] / f"{name}.jpg"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        options = {"progressive": True} if number % 8 == 7 else {}
-        image.save(path, quality=88, **options)
-        save_mask(root / "masks" / f"{name}.png", image)
-        rows.append([path.relative_to(root), number % 2, number * 1.5])
-        boxes[path.name] = [[3 + n, 4, 20 + n, 30 + number % 9, 1 + n] for n in range(1 + number % 3)]
-        save_annotation(root / "annotations" / f"{name}.xml", path.name, boxes[path.name])
-    with open(root / "labels.csv", "w", newline="") as file:
-        csv.writer(file).writerows([["path", "label", "score"], *rows])
-    (root / "boxes.json").write_text(json.dumps(boxes))
-    words = "a small large old black white cat dog runs sleeps jumps on the grass bed street".split()
-    chance = random.Random(3)
-    texts = {f"{n:03}": [" ".join(chance.choices(words, k=chance.randint(3, 9))) for _ in range(3)] for n in range(COUNT)}
-    (root / "captions.json").write_text(json.dumps(texts))
-    np.save(root / "arrays.npy", np.random.default_rng(0).integers(0, 256, (COUNT, 32, 32, 3), np.uint8))
-    make_sounds(root)
-    make_archives(root)
-    return root
-
-
-def save_mask(path, image):
-    path.parent.mkdir(exist_ok=True)
-    mask = Image.fromarray((np.asarray(image.convert("L")) > 120).astype(np.uint8))
-    mask.putpalette([0, 0, 0, 255, 255, 255])
-    mask.save(path)
-
-
-def save_annotation(path, name, boxes):
-    path.parent.mkdir(exist_ok=True)
-    root = ET.Element("annotation")
-    ET.SubElement(root, "filename").text = name
-    for box in boxes:
-        thing = ET.SubElement(root, "object")
-        ET.SubElement(thing, "name").text = f"kind{box[4]}"
-        place = ET.SubElement(thing, "bndbox")
-        for key, value in zip(("xmin", "ymin", "xmax", "ymax"), box, strict=False):
-            ET.SubElement(place, key).text = str(value)
-    ET.ElementTree(root).write(path)
-
-
-def make_sounds(root):
-    (root / "sounds").mkdir()
-    for number in range(COUNT):
-        samples = np.random.default_rng(number).normal(0, 4000, 900 + 70 * number).astype("<i2")
-        with wave.open(str(root / "sounds" / f"{number:03}.wav"), "wb") as file:
-            file.setnchannels(1)
-            file.setsampwidth(2)
-            file.setframerate(8000)
-            file.writeframes(samples.tobytes())
-
-
-def make_archives(root):
-    paths = photographs(root)
-    with zipfile.ZipFile(root / "images.zip", "w") as archive:
-        for path in paths:
-            archive.write(path, f"{path.parent.name}/{path.name}")
-    for shard in range(4):
-        with tarfile.open(root / f"shard-{shard}.tar", "w") as archive:
-            for path in paths[shard::4]:
-                archive.add(path, f"{path.stem}.jpg")
-                label = str(int(path.parent.name == "dog")).encode()
-                member = tarfile.TarInfo(f"{path.stem}.cls")
-                member.size = len(label)
-                archive.addfile(member, io.BytesIO(label))
-        np.savez(root / f"shard-{shard}.npz", x=np.arange(24).reshape(6, 4) + shard, y=np.arange(6) % 2)
-
-
-def photographs(root):
-    return sorted((root / "images").glob("*/*.jpg"), key=lambda path: path.name)
-
-
-# ---- an image and its mask ----
-
-
-class SegmentationBySeed(Dataset):
-    """The same seed before the image's transform and before the mask's."""
-
-    def __init__(self, root):
-        self.images = photographs(root)
-        self.masks = sorted((root / "masks").glob("*.png"))
-        common = [T.RandomResizedCrop(32, interpolation=InterpolationMode.NEAREST), T.RandomHorizontalFlip(),
-                  T.RandomVerticalFlip(), T.RandomRotation(15)]  # fmt: skip
-        self.transform = T.Compose([*common, T.ToTensor()])
-        self.mask_transform = T.Compose([*common, T.PILToTensor()])
-
-    def __len__(self):
-        return len(self.images)
-
-    def __getitem__(self, idx):
-        image = Image.open(self.images[idx]).convert("RGB")
-        mask = Image.open(self.masks[idx])
-        seed = np.random.randint(2147483647)
-        random.seed(seed)
-        torch.manual_seed(seed)
-        image = self.transform(image)
-        random.seed(seed)
-        torch.manual_seed(seed)
-        mask = self.mask_transform(mask)
-        return image, mask.squeeze(0).long()
-
-
-class SegmentationByParams(SegmentationBySeed):
-    """Parameters that are drawn once, and torchvision's functions."""
-
-    def __getitem__(self, idx):
-        image = Image.open(self.images[idx]).convert("RGB")
-        mask = Image.open(self.masks[idx])
-        image, mask = TF.resize(image, (48, 48)), TF.resize(mask, (48, 48), InterpolationMode.NEAREST)
-        i, j, h, w = T.RandomCrop.get_params(image, output_size=(32, 32))
-        image, mask = TF.crop(image, i, j, h, w), TF.crop(mask, i, j, h, w)
-        if random.random() > 0.5:
-            image, mask = TF.hflip(image), TF.hflip(mask)
-        if random.random() > 0.5:
-            angle = T.RandomRotation.get_params([-30, 30])
-            image, mask = TF.rotate(image, angle), TF.rotate(mask, angle)
-        image = T.ColorJitter(0.2, 0.2, 0.2)(image)
-        return TF.normalize(TF.to_tensor(image), MEAN, STD), torch.from_numpy(np.array(mask, dtype=np.int64))
-
-
-class SegmentationV2(SegmentationBySeed):
-    def __init__(self, root):
-        super().__init__(root)
-        self.transforms = v2.Compose([v2.RandomResizedCrop((32, 32), antialias=True), v2.RandomHorizontalFlip(),
-                                      v2.RandomPhotometricDistort(), v2.ToImage(),
-                                      v2.ToDtype({tv_tensors.Image: torch.float32, "others": None}, scale=True)])  # fmt: skip
-
-    def __getitem__(self, idx):
-        image = Image.open(self.images[idx]).convert("RGB")
-        mask = tv_tensors.Mask(np.array(Image.open(self.masks[idx])))
-        return self.transforms(image, mask)
-
-
-# ---- several views of an image ----
-
-
-class GaussianBlur:
-    def __init__(self, p=0.5, radius_min=0.1, radius_max=2.0):
-        self.prob, self.radius_min, self.radius_max = p, radius_min, radius_max
-
-    def __call__(self, img):
-        if random.random() > self.prob:
-            return img
-        return img.filter(ImageFilter.GaussianBlur(radius=random.uniform(self.radius_min, self.radius_max)))
-
-
-class Solarization:
-    def __init__(self, p):
-        self.p = p
-
-    def __call__(self, img):
-        return ImageOps.solarize(img) if random.random() < self.p else img
-
-
-class TwoViews:
-    def __init__(self, base_transform):
-        self.base_transform = base_transform
-
-    def __call__(self, x):
-        return [self.base_transform(x), self.base_transform(x)]
-
-
-class SimCLR(Dataset):
-    def __init__(self, root):
-        jitter = T.ColorJitter(0.4, 0.4, 0.4, 0.1)
-        self.paths = photographs(root)
-        self.transform = TwoViews(T.Compose([T.RandomResizedCrop(32, scale=(0.2, 1.0)), T.RandomHorizontalFlip(),
-                                             T.RandomApply([jitter], p=0.8), T.RandomGrayscale(p=0.2),
-                                             GaussianBlur(), T.ToTensor()]))  # fmt: skip
-
-    def __len__(self):
-        return len(self.paths)
-
-    def __getitem__(self, index):
-        with open(self.paths[index], "rb") as f:
-            img = Image.open(f)
-            img = img.convert("RGB")
-        return self.transform(img), index % 2
-
-
-class MultiCrop(datasets.ImageFolder):
-    """DINO: two large crops and some small ones, with other augmentations."""
-
-    def __init__(self, root):
-        super().__init__(str(root / "images"))
-        flip_and_colour = T.Compose([T.RandomHorizontalFlip(p=0.5),
-                                     T.RandomApply([T.ColorJitter(0.4, 0.4, 0.2, 0.1)], p=0.8),
-                                     T.RandomGrayscale(p=0.2)])  # fmt: skip
-        normalize = T.Compose([T.ToTensor(), T.Normalize(MEAN, STD)])
-        bicubic = InterpolationMode.BICUBIC
-        self.global_1 = T.Compose([T.RandomResizedCrop(32, scale=(0.4, 1.0), interpolation=bicubic), flip_and_colour,
-                                   GaussianBlur(1.0), normalize])  # fmt: skip
-        self.global_2 = T.Compose([T.RandomResizedCrop(32, scale=(0.4, 1.0), interpolation=bicubic), flip_and_colour,
-                                   GaussianBlur(0.1), Solarization(0.2), normalize])  # fmt: skip
-        self.local = T.Compose([T.RandomResizedCrop(16, scale=(0.05, 0.4), interpolation=bicubic), flip_and_colour,
-                                GaussianBlur(0.5), normalize])  # fmt: skip
-
-    def __getitem__(self, index):
-        path, target = self.samples[index]
-        image = self.loader(path)
-        crops = [self.global_1(image), self.global_2(image)]
-        crops += [self.local(image) for _ in range(3)]
-        return crops, target
-
-
-class Siamese(Dataset):
-    def __init__(self, root):
-        self.folder = datasets.ImageFolder(str(root / "images"))
-        self.transform = T.Compose([T.Resize((36, 36)), T.RandomCrop(32), T.Grayscale(), T.ToTensor()])
-
-    def __len__(self):
-        return len(self.folder)
-
-    def __getitem__(self, index):
-        img0_tuple = random.choice(self.folder.imgs)
-        should_get_same_class = random.randint(0, 1)
-        while True:
-            img1_tuple = random.choice(self.folder.imgs)
-            if (img0_tuple[1] == img1_tuple[1]) == bool(should_get_same_class):
-                break
-        img0, img1 = Image.open(img0_tuple[0]), Image.open(img1_tuple[0])
-        img0, img1 = self.transform(img0.convert("L")), self.transform(img1.convert("L"))
-        return img0, img1, torch.from_numpy(np.array([int(img1_tuple[1] != img0_tuple[1])], dtype=np.float32))
-
-
-class Triplet(Dataset):
-    def __init__(self, root):
-        self.paths = photographs(root)
-        self.by_label = defaultdict(list)
-        for n, path in enumerate(self.paths):
-            self.by_label[path.parent.name].append(n)
-        self.transform = T.Compose([T.Resize(40), T.RandomCrop(32, padding=2), T.RandomHorizontalFlip(), T.ToTensor()])
-
-    def __len__(self):
-        return len(self.paths)
-
-    def __getitem__(self, index):
-        label = self.paths[index].parent.name
-        positive = index
-        while positive == index:
-            positive = np.random.choice(self.by_label[label])
-        negative_label = np.random.choice(sorted(set(self.by_label) - {label}))
-        negative = np.random.choice(self.by_label[negative_label])
-        return tuple(self.transform(Image.open(self.paths[n]).convert("RGB")) for n in (index, positive, negative))
-
+from torchvision.transforms import v2
 
 # ---- archives and arrays ----
 
@@ -296,7 +37,8 @@ class LmdbImages(Dataset):
                 for n, path in enumerate(photographs(root)):
                     txn.put(f"{n:08}".encode(), path.read_bytes())
         self.env = None
-        self.transform = T.Compose([T.RandomResizedCrop(32), T.RandomHorizontalFlip(), T.ToTensor(), T.Normalize(MEAN, STD)])
+        self.transform = T.Compose([T.RandomResizedCrop(32), T.RandomHorizontalFlip(), T.ToTensor(),
+                                    T.Normalize(MEAN, STD)])  # fmt: skip
 
     def __len__(self):
         return COUNT
@@ -343,7 +85,8 @@ class ZipImages(Dataset):
         with zipfile.ZipFile(self.path) as archive:
             self.names = sorted(archive.namelist())
         self.handles = {}
-        self.transform = T.Compose([T.Resize(40), T.CenterCrop(36), T.TrivialAugmentWide(), T.RandomCrop(32), T.ToTensor()])
+        self.transform = T.Compose([T.Resize(40), T.CenterCrop(36), T.TrivialAugmentWide(), T.RandomCrop(32),
+                                    T.ToTensor()])  # fmt: skip
 
     def __len__(self):
         return len(self.names)
@@ -429,68 +172,11 @@ class Audio(Dataset):
             wave = np.pad(wave, (0, self.length - len(wave)))
         start = random.randint(0, len(wave) - self.length)
         wave = wave[start : start + self.length] * np.random.uniform(0.8, 1.2)
-        spectrum = torch.stft(torch.from_numpy(wave).float(), 64, window=torch.hann_window(64), return_complex=True).abs()
+        window = torch.hann_window(64)
+        spectrum = torch.stft(torch.from_numpy(wave).float(), 64, window=window, return_complex=True).abs()
         masked = torch.randint(0, spectrum.shape[0] - 4, ()).item()
         spectrum[masked : masked + 4] = 0
         return spectrum, rate
-
-
-# ---- detection ----
-
-
-def detection_collate(batch):
-    return tuple(zip(*batch, strict=True))
-
-
-class Detection(Dataset):
-    """Targets as dicts, and transforms that know of both."""
-
-    def __init__(self, root):
-        self.paths = photographs(root)
-        self.boxes = json.loads((root / "boxes.json").read_text())
-
-    def __len__(self):
-        return len(self.paths)
-
-    def __getitem__(self, idx):
-        img = Image.open(self.paths[idx]).convert("RGB")
-        boxes = torch.tensor([box[:4] for box in self.boxes[self.paths[idx].name]], dtype=torch.float32)
-        target = {"boxes": boxes, "labels": torch.ones(len(boxes), dtype=torch.int64), "image_id": idx}
-        if random.random() < 0.5:
-            width = img.width
-            img = TF.hflip(img)
-            target["boxes"][:, [0, 2]] = width - target["boxes"][:, [2, 0]]
-        scale = random.choice([0.5, 0.75, 1.0])
-        img = TF.resize(img, [int(img.height * scale), int(img.width * scale)])
-        target["boxes"] *= scale
-        target["area"] = (target["boxes"][:, 3] - target["boxes"][:, 1]) * (target["boxes"][:, 2] - target["boxes"][:, 0])
-        return T.Compose([T.ColorJitter(0.3, 0.3), T.ToTensor()])(img), target
-
-
-class Voc(Dataset):
-    """Annotations in XML, and v2's transforms of a dict."""
-
-    def __init__(self, root):
-        self.images = photographs(root)
-        self.annotations = sorted((root / "annotations").glob("*.xml"))
-        self.transforms = v2.Compose([v2.ToImage(), v2.RandomZoomOut(fill={tv_tensors.Image: (123, 117, 104), "others": 0}),
-                                      v2.RandomIoUCrop(), v2.RandomHorizontalFlip(p=0.5),
-                                      v2.SanitizeBoundingBoxes(), v2.Resize((32, 32), antialias=True),
-                                      v2.ToDtype(torch.float32, scale=True), v2.ToPureTensor()])  # fmt: skip
-
-    def __len__(self):
-        return len(self.images)
-
-    def __getitem__(self, index):
-        img = Image.open(self.images[index]).convert("RGB")
-        boxes, labels = [], []
-        for thing in ET.parse(self.annotations[index]).getroot().iter("object"):
-            place = thing.find("bndbox")
-            boxes.append([int(place.find(key).text) for key in ("xmin", "ymin", "xmax", "ymax")])
-            labels.append(int(thing.find("name").text[4:]))
-        target = {"boxes": tv_tensors.BoundingBoxes(boxes, format="XYXY", canvas_size=(img.height, img.width)),
-                  "labels": torch.tensor(labels)}  # fmt: skip
-        return self.transforms(img, target)
 
 
 # ---- streams ----
@@ -572,8 +258,8 @@ class InMemory(Dataset):
     def __init__(self, root):
         self.paths = photographs(root)
         self.cache = [None] * len(self.paths)
-        self.transform = T.Compose([T.RandomCrop(32), T.RandomHorizontalFlip(), T.RandomAffine(10, (0.1, 0.1)), T.ToTensor(),
-                                    T.RandomErasing(p=0.5)])  # fmt: skip
+        self.transform = T.Compose([T.RandomCrop(32), T.RandomHorizontalFlip(), T.RandomAffine(10, (0.1, 0.1)),
+                                    T.ToTensor(), T.RandomErasing(p=0.5)])  # fmt: skip
 
     def __len__(self):
         return len(self.paths)

@@ -15,19 +15,21 @@ from torch.utils.data import WeightedRandomSampler
 
 pytest.importorskip("torchvision")
 import own_datasets as own  # noqa: E402
+import own_images  # noqa: E402
+from own_files import make_files  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 warnings.filterwarnings("ignore", message="This DataLoader will create")
 
 # What each class is loaded with; `needs` is a package that it imports.
 CASES = {
-    "segmentation by seed": dict(data=own.SegmentationBySeed, batch_size=4, shuffle=True),
-    "segmentation by get_params": dict(data=own.SegmentationByParams, batch_size=4, shuffle=True),
-    "segmentation with v2": dict(data=own.SegmentationV2, batch_size=5),
-    "SimCLR": dict(data=own.SimCLR, batch_size=6, shuffle=True, drop_last=True),
-    "multi-crop": dict(data=own.MultiCrop, batch_size=4, shuffle=True),
-    "siamese": dict(data=own.Siamese, batch_size=8),
-    "triplets": dict(data=own.Triplet, batch_size=7, shuffle=True),
+    "segmentation by seed": dict(data=own_images.SegmentationBySeed, batch_size=4, shuffle=True),
+    "segmentation by get_params": dict(data=own_images.SegmentationByParams, batch_size=4, shuffle=True),
+    "segmentation with v2": dict(data=own_images.SegmentationV2, batch_size=5),
+    "SimCLR": dict(data=own_images.SimCLR, batch_size=6, shuffle=True, drop_last=True),
+    "multi-crop": dict(data=own_images.MultiCrop, batch_size=4, shuffle=True),
+    "siamese": dict(data=own_images.Siamese, batch_size=8),
+    "triplets": dict(data=own_images.Triplet, batch_size=7, shuffle=True),
     "LMDB": dict(data=own.LmdbImages, batch_size=6, shuffle=True, needs="lmdb"),
     "HDF5": dict(data=own.Hdf5Images, batch_size=6, shuffle=True, needs="h5py"),
     "zip": dict(data=own.ZipImages, batch_size=5, shuffle=True),
@@ -35,8 +37,8 @@ CASES = {
     "npy": dict(data=own.NpyArrays, batch_size=8, shuffle=True, worker_init_fn=own.seed_worker),
     "video": dict(data=own.VideoFrames, batch_size=3, shuffle=True),
     "audio": dict(data=own.Audio, batch_size=6, shuffle=True, needs="soundfile"),
-    "detection": dict(data=own.Detection, batch_size=4, shuffle=True, collate_fn=own.detection_collate),
-    "VOC": dict(data=own.Voc, batch_size=4, shuffle=True, collate_fn=own.detection_collate),
+    "detection": dict(data=own_images.Detection, batch_size=4, shuffle=True, collate_fn=own_images.detection_collate),
+    "VOC": dict(data=own_images.Voc, batch_size=4, shuffle=True, collate_fn=own_images.detection_collate),
     "shards": dict(data=own.Shards, batch_size=4),
     "WebDataset-like": dict(data=own.WebShards, batch_size=4),
     "in memory": dict(data=own.InMemory, batch_size=6, shuffle=True, keep=True),
@@ -49,7 +51,7 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory):
-    return own.make_files(tmp_path_factory.mktemp("own"))
+    return make_files(tmp_path_factory.mktemp("own"))
 
 
 def plain(value):
