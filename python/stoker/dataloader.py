@@ -79,14 +79,12 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
             keep batches ready are paused; a number that you give is never changed.
         collate_fn: As in torch. With a function other than default_collate the dataset runs in Python.
         pin_memory: Make batches in pinned memory if there is a GPU, so that `.to("cuda", non_blocking=True)`
-            overlaps with other work. Drop them while the copying stream is the current one. It has no effect with
-            `device`.
+            overlaps with other work. Drop them while the copying stream is current. No effect with `device`.
         drop_last: Drop the last batch if it is incomplete.
         timeout: Seconds to wait for a batch; 0 waits without limit.
         worker_init_fn: As in torch. With one, the dataset runs in Python.
         multiprocessing_context: As in torch, for worker processes.
-        generator: With order="torch" it draws the order, as in torch. Otherwise its initial seed is the default
-            of `seed`.
+        generator: With order="torch" it draws the order, as in torch. Else its initial seed is the default of `seed`.
         prefetch_factor: Batches to keep ready: in total for threads, for each worker for processes. By default 2;
             threads keep up to 8 if that stops `next()` from waiting and `max_memory` has room (not with `device` or
             `pin_memory`). `stats()["tuning"]` shows the current number.
@@ -143,8 +141,7 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
             stoker.datasets give lists; for all others torch's error is raised.
         output: "torch", "numpy", or "dlpack" for objects that `from_dlpack` of any library accepts, on CPU and GPU. By
             default torch tensors if torch is installed, otherwise NumPy arrays.
-        read_ahead: Samples being read at once. By default 64 or more, 320 for URLs, and up to four times that if it
-            helps.
+        read_ahead: Samples being read at once. By default 64 or more, 320 for URLs, up to four times that if it helps.
         max_memory: Bytes that the loader may hold in total: a number, or a string such as "256MiB". If that is short,
             fewer workers decode at once and fewer batches are kept ready; the batches are the same. A sample that
             does not fit even alone is a bad sample (`on_error`). Batches, including those that you keep, may take half
@@ -155,10 +152,8 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         shard: True gives each rank its share of the samples, like a DistributedSampler, which loader.sampler then is.
             Rank and world size are those of torch.distributed if it is initialized, otherwise those in torchrun's
             environment (RANK, WORLD_SIZE). With drop_last=True the last samples are dropped if the world size does not
-            divide their number; otherwise some are repeated. Without `shard`, and without a sampler, every rank gets
-            all samples.
-        rank: This process, with `world_size`: the same as `shard` with explicit numbers. Samples are repeated, never
-            dropped.
+            divide their number; otherwise some are repeated. Without `shard` or a sampler, every rank gets all samples.
+        rank: This process, with `world_size`: as `shard`, with explicit numbers. Samples are repeated, never dropped.
         world_size: The number of processes that share the samples.
 
     Raises:
