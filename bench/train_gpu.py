@@ -75,7 +75,8 @@ def skip_reason(args):
             return f"{name} is not installed"
     if args.device == "cpu":
         return None
-    import stoker  # noqa: F401 (as in a training script, before CUDA starts: it sets the number of queues)
+    # What a training script has that opens its loader before CUDA starts; here the models come first.
+    os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")
     import torch
 
     if not torch.cuda.is_available():

@@ -66,7 +66,7 @@ class EpochIterator:
         assert self._place is not None and self._engine is not None
         if not self._delivered:
             self._delivered = True
-            self._native.warn_of_pageable(self._engine)
+            self._native.warn_of_slow_copies(self._engine)
         return batch if type(batch) is list else self._native.deliver(batch, self._place.seed, self._compiled)
 
     def _begin(self) -> None:

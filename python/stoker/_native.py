@@ -8,12 +8,11 @@ import functools
 import os
 import random
 import sys
-import warnings
 import weakref
 from collections.abc import Callable
 from typing import Any
 
-from . import _ext
+from . import _ext, _queues
 from . import order as _order
 from ._convert import current_stream, current_streams, default_seed, has_cuda, stream_asker, take_capsule, to_numpy, to_torch
 from ._epoch import EpochIterator
@@ -22,6 +21,7 @@ from ._labels import labels_of, transformed
 from ._mix import mix
 from ._ranks import Share
 from ._rescue import Rescue, rescue_for
+from ._warn import warn_user
 from .compile import Compiled
 from .state import Place
 from .stats import Stats, engine_stats
@@ -97,7 +97,7 @@ class Native:
         self.left: Place | None = None  # the position at which the latest iterator was dropped
         self._current: Callable[[], EpochIterator | None] = lambda: None  # a weak reference to the latest iterator
         self.iterators = 0  # how many were made so far
-        self._warned_of_pageable = False
+        self._warned = False
         self._idle: list[tuple[Any, _ext.Loader]] = []
         self._version = 0  # counts changes of the dataset and its transforms: older engines cannot be reused
         self._history: dict[str, Any] = {"stats": None, "ledger": []}
@@ -291,14 +291,18 @@ class Native:
 
     # ---- batches ----
 
-    def warn_of_pageable(self, engine: _ext.Loader) -> None:
-        """Warn once if pinned memory was requested but could not be allocated."""
-        if self._warned_of_pageable or self.device is None and not self._pinned:
+    def warn_of_slow_copies(self, engine: _ext.Loader) -> None:
+        """Warn once if pinned memory was requested but could not be allocated, and if decoding and training share too
+        few of the GPU's queues."""
+        if self._warned or self.device is None and not self._pinned:
             return
-        note = engine.stats()["pinned_note"]
-        if note:
-            self._warned_of_pageable = True
-            warnings.warn(f"batches are in pageable memory, so copies take longer: {note}", stacklevel=3)
+        stats = engine.stats()
+        pageable, queues = stats["pinned_note"], _queues.note() if stats["engines_open"] else None
+        self._warned = bool(pageable or queues)
+        if pageable:
+            warn_user(f"batches are in pageable memory, so copies take longer: {pageable}")
+        if queues:
+            warn_user(queues)
 
     def deliver(self, batch: _ext.Batch, seed: int, compiled: Compiled) -> list[Any]:
         """Return a batch as the user gets it. `compiled` is what the epoch began with."""
