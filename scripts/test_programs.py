@@ -5,8 +5,15 @@
     meson introspect FOLDER --targets --tests | scripts/test_programs.py tests|programs [PATTERN]
 """
 import json
+import os
 import re
 import sys
+
+
+def full_name(target: dict) -> str:
+    """Return a target's name as `meson compile` takes it: the program and the library have the same short one."""
+    folder = os.path.relpath(os.path.dirname(target["defined_in"]))
+    return f"./{folder}/{target['name']}:{target['type'].replace(' ', '_')}"
 
 
 def main() -> None:
@@ -16,7 +23,7 @@ def main() -> None:
     if kind == "tests":
         print(*(test["name"] for test in tests), sep="\n")
         return
-    names = {target["id"]: target["name"] for target in known["targets"]}
+    names = {target["id"]: full_name(target) for target in known["targets"]}
     print(*sorted({names[program] for test in tests for program in test["depends"]}), sep="\n")
 
 
