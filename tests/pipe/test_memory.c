@@ -445,7 +445,7 @@ int main(void)
                  "progressive JPEG");
     same_verdict("few-ppm", "resize(size=64); center_crop(size=64); to_tensor", 16 * MIB, 32 * MIB, 8 * MIB, 0,
                  "files of 10 MB");
-    same_verdict("few-jpeg", ragged_text, 40 * MIB, 120 * MIB, 80 * MIB, 16 * MIB, "batches of whole images");
+    same_verdict("few-jpeg", ragged_text, 40 * MIB, 120 * MIB, 80 * MIB, 60 * MIB, "batches of whole images");
     too_little();
     policies();
     too_large_to_read("auto", 2);
