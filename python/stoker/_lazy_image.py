@@ -26,6 +26,7 @@ from . import _ext
 _set_class = object.__dict__["__class__"].__set__  # the classes here override __class__
 Edits = tuple[tuple[float, ...], ...]  # as _ext.Single takes them
 
+
 def _fuses() -> bool:
     """Return whether this build of Pillow rounds a blend once, as on aarch64: 100 - float32(0.73) * 100 is 26.9999…"""
     return Image.blend(Image.new("L", (1, 1), 100), Image.new("L", (1, 1), 0), 0.73).getpixel((0, 0)) == 26
@@ -316,10 +317,6 @@ class Lazy(Image.Image, metaclass=_Alike):
     def load(self) -> Any:
         self._become()
         return self.load()
-
-    def release(self) -> None:
-        """Make it Pillow's in its type, too, for code that checks the type. No error is raised earlier because of it."""
-        self._become()
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         self._become()
