@@ -181,7 +181,10 @@ static void own_limit(int which, const char *what)
     }
     less = before;
     less.rlim_cur = pages[which == RLIMIT_AS ? 0 : 5] * page + MORE;
-    if (setrlimit((__rlimit_resource_t)which, &less)) {
+    struct rlimit now = before;
+    /* qemu-user answers that it set a limit, and sets none. */
+    if (setrlimit((__rlimit_resource_t)which, &less) || getrlimit((__rlimit_resource_t)which, &now) ||
+        now.rlim_cur != less.rlim_cur) {
         skip(what, "this process cannot limit its memory");
         return;
     }
