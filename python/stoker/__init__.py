@@ -34,8 +34,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import _ext, _torchvision, audio, datasets, transforms  # noqa: F401 (_torchvision fills in a table)
-from ._convert import to_numpy
+from . import _ext, audio, datasets, transforms
+from ._base.suggest import no_attribute
+from ._base.tables import counted, html_table
+from ._base.tensors import to_numpy
 from ._ext import (
     CorruptSample,
     GpuWatch,
@@ -49,11 +51,10 @@ from ._ext import (
     TransientError,
     Unsupported,
 )
-from ._names import no_attribute
+from ._lazy.switch import lazy_images
 from ._open import open
-from ._tables import counted, html_table
+from ._plan import from_torchvision as _torchvision  # noqa: F401 (_torchvision fills in a table)
 from ._verdict import Verdict, verdict
-from .lazy import lazy_images
 
 __all__ = [
     "CorruptSample",

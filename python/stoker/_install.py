@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from . import dataloader
-from ._convert import torch_if_installed
-from ._frameworks import replace_in_modules
+from ._base.tensors import torch_if_installed
+from ._loader.frameworks import replace_in_modules
 
 _SIGNATURE = inspect.signature(dataloader.DataLoader.__init__)
 _T_co = TypeVar("_T_co", covariant=True)

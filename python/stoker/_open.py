@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import Any, Unpack, cast
 
 from . import _ext, datasets
-from ._fields import Fields, fields_text
-from ._where import Where, joined, where_options
+from ._data.fields import Fields, fields_text
+from ._data.file_options import Where, joined, where_options
 
 _KINDS: dict[str, Any] = {
     "csv": datasets.Manifest,

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from ._tables import html_table, text_table
+from ._base.tables import html_table, text_table
 
 _RUNS = Path(".stoker")
 _HEAD = ("cause", "what was measured", "what to change", "expected")

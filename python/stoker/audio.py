@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 
 from . import _ext
-from ._arguments import op
-from ._convert import to_numpy
-from ._steps import Compose, RandomApply, Transform, pipeline_text
+from ._base.tensors import to_numpy
+from ._steps.arguments import op
+from ._steps.base import Compose, RandomApply, Transform, pipeline_text
 
 __all__ = [
     "Channels",

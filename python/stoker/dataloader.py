@@ -8,24 +8,15 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
-from ._before_epoch import compile_again, reopen_if_changed, settle_epoch
-from ._blockers import Blocker
-from ._checks import check_arguments, check_dataset, check_prefetch, check_shuffle, check_threads
-from ._convert import device_name, has_cuda, torch_if_installed
-from ._dataset import EngineDataset
-from ._engine import Requested, described, open_engine, settings, warn_of_pinning
-from ._explain import Plan, engine_plan, gather_plan, log_once, python_plan
-from ._frameworks import attach
-from ._names import suggests_keywords
-from ._options import (
-    ENGINE_ONLY,
-    refuse_what_needs_the_engine,
-    refused_in_python,
-    required,
-    resolved,
-    worker_count,
-)
-from ._ranks import (
+from ._base.suggest import suggests_keywords
+from ._base.tensors import device_name, has_cuda, torch_if_installed
+from ._data.base import EngineDataset
+from ._engine.opening import Requested, described, open_engine, settings, warn_of_pinning
+from ._engine.stats import Stats
+from ._loader.before_epoch import compile_again, reopen_if_changed, settle_epoch
+from ._loader.frameworks import attach
+from ._order.place import Place
+from ._order.ranks import (
     engine_sampler,
     find_share,
     sampler_epoch,
@@ -33,18 +24,27 @@ from ._ranks import (
     share_sampler,
     warn_of_shuffling_alone,
 )
-from .compile import Compiled, compile_loader
-from .state import Place
-from .stats import Stats
+from ._plan.checks import check_arguments, check_dataset, check_prefetch, check_shuffle, check_threads
+from ._plan.compile import Compiled, compile_loader
+from ._plan.explain import Plan, engine_plan, gather_plan, log_once, python_plan
+from ._plan.options import (
+    ENGINE_ONLY,
+    refuse_what_needs_the_engine,
+    refused_in_python,
+    required,
+    resolved,
+    worker_count,
+)
+from ._steps.blockers import Blocker
 
 if torch_if_installed() is not None:
     from torch.utils.data import DataLoader as _Base
 
-    from ._gather import Gather, gather
-    from ._python_epoch import Epochs, SingleIterator
-    from ._workers import WorkerIterator
+    from ._workers.epoch import Epochs, SingleIterator
+    from ._workers.iterator import WorkerIterator
+    from ._workers.tensor_datasets import Gather, gather
 else:
-    from ._standin import DataLoader as _Base  # type: ignore[assignment]
+    from ._loader.without_torch import DataLoader as _Base  # type: ignore[assignment]
 
 __all__ = ["DataLoader"]
 

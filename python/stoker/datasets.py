@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _ext, audio
-from ._compound import Concat, Mix, Subset
-from ._dataset import Classes, EngineDataset
-from ._names import no_attribute
-from .archives import HDF5, LMDB, FieldDataset, Manifest, Npy, Npz, TFRecord, WebDataset, Zip
+from ._base.suggest import no_attribute
+from ._data.archives import HDF5, LMDB, FieldDataset, Manifest, Npy, Npz, TFRecord, WebDataset, Zip
+from ._data.base import Classes, EngineDataset
+from ._data.compound import Concat, Mix, Subset
 
 __all__ = [
     "HDF5",

@@ -29,7 +29,8 @@ import numbers
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ._arguments import (
+from ._base.suggest import no_attribute
+from ._steps.arguments import (
     SIZE_MESSAGE,
     InterpolationMode,
     check_padding,
@@ -40,10 +41,9 @@ from ._arguments import (
     op,
     pair,
 )
-from ._mix import CutMix, MixUp, RandomChoice
-from ._names import no_attribute
-from ._steps import Compose, RandomApply, Transform, functional_apply, pipeline_text
-from ._tensor_ops import ConvertImageDtype, Normalize, PILToTensor, RandomErasing, ToTensor
+from ._steps.base import Compose, RandomApply, Transform, functional_apply, pipeline_text
+from ._steps.mix import CutMix, MixUp, RandomChoice
+from ._steps.tensor_ops import ConvertImageDtype, Normalize, PILToTensor, RandomErasing, ToTensor
 
 __all__ = [
     "CenterCrop",

@@ -179,7 +179,7 @@ def _later(root):
     loader = stoker.DataLoader(images(root), 4)
     before = "accelerate.data_loader" in sys.modules
     made = accelerator().prepare(loader)
-    return [before, *inside(made), any(type(f).__module__ == "stoker._frameworks" for f in sys.meta_path)]
+    return [before, *inside(made), any(type(f).__module__ == "stoker._loader.frameworks" for f in sys.meta_path)]
 
 
 def _all(root):

@@ -20,9 +20,10 @@ import torch.utils.data as tud
 import torchvision.transforms as TV
 from conftest import picture
 from PIL import Image
-from stoker import _ext, _queues
+from stoker import _ext
+from stoker._engine import gpu_queues as _queues
 from stoker import transforms as T
-from stoker.stats import engine_stats
+from stoker._engine.stats import engine_stats
 from torchvision.datasets import ImageFolder
 
 # ---- import ----

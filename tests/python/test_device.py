@@ -14,7 +14,7 @@ import torch
 from conftest import run_python
 from stoker import _ext
 from stoker import transforms as T
-from stoker._convert import current_stream, current_streams, device_name
+from stoker._base.tensors import current_stream, current_streams, device_name
 
 needs_no_gpu = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 

@@ -25,8 +25,8 @@ def in_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-WITHIN = ["stoker._compound", "stoker._fields", "stoker._install", "stoker._mix", "stoker._open", "stoker._steps",
-          "stoker._tables", "stoker._tensor_ops", "stoker._verdict", "stoker.archives", "stoker.lazy", "stoker.stats"]  # fmt: skip
+WITHIN = ["stoker._data.compound", "stoker._data.fields", "stoker._install", "stoker._steps.mix", "stoker._open", "stoker._steps.base",
+          "stoker._base.tables", "stoker._steps.tensor_ops", "stoker._verdict", "stoker._data.archives", "stoker._lazy.switch", "stoker._engine.stats"]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", [*MODULES, *WITHIN])

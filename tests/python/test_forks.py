@@ -16,7 +16,10 @@ import pytest
 import stoker
 import torch.utils.data as tud
 from PIL import Image
-from stoker import _forks, _frameworks, _lazy_compose, lazy
+from stoker._base import locks as _forks
+from stoker._lazy import compose as _lazy_compose
+from stoker._lazy import switch as lazy
+from stoker._loader import frameworks as _frameworks
 from torchvision import transforms as V
 
 
@@ -125,7 +128,7 @@ def is_patched(module=V.transforms):
 
 
 def is_ours(kind):
-    return (kind.forward if hasattr(kind, "forward") else kind.__call__).__globals__["__name__"] == "stoker._lazy_compose"
+    return (kind.forward if hasattr(kind, "forward") else kind.__call__).__globals__["__name__"] == "stoker._lazy.compose"
 
 
 def contexts():
@@ -137,7 +140,7 @@ def lazy_is_consistent():
     assert contexts() == (0, [], ("PIL.Image", [])), contexts()
     with stoker.lazy_images():
         lazy.look()
-        assert is_patched() == ("stoker._lazy_image", ["Compose", "PILToTensor", "ToTensor"]), contexts()
+        assert is_patched() == ("stoker._lazy.images", ["Compose", "PILToTensor", "ToTensor"]), contexts()
     assert contexts() == (0, [], ("PIL.Image", [])), contexts()
     return "consistent"
 
@@ -197,7 +200,7 @@ def test_contexts_of_other_threads_are_not_a_childs():
         assert in_child(lazy_is_consistent) == "'consistent'"
         with stoker.lazy_images():
             # The thread that forks keeps its own.
-            assert in_child(lambda: (lazy._contexts, Image.open.__globals__["__name__"])) == "(1, 'stoker._lazy_image')"
+            assert in_child(lambda: (lazy._contexts, Image.open.__globals__["__name__"])) == "(1, 'stoker._lazy.images')"
     lazy_is_consistent()
 
 
@@ -258,7 +261,7 @@ def test_workers_are_forked_while_other_threads_turn_lazy_images_on_and_off(tree
             for _ in range(20):
                 loader = stoker.DataLoader(Opened(tree), 2, num_workers=2, timeout=300)
                 assert len(list(loader)) == 2
-                assert in_child(lambda: use("lazy")) == "'stoker._lazy_image'"
+                assert in_child(lambda: use("lazy")) == "'stoker._lazy.images'"
         finally:
             stop.set()
         for one in running:

@@ -406,7 +406,7 @@ def test_hooks_of_torch_see_every_module():
 
 
 def test_transforms_built_for_every_sample_leave_nothing_behind():
-    from stoker import _lazy_compose
+    from stoker._lazy import compose as _lazy_compose
 
     def work(count):
         for number in range(count):

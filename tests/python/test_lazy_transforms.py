@@ -88,7 +88,7 @@ def test_what_is_not_drawn_is_torchvisions_to_the_bit(name):
 @pytest.fixture()
 def engine_runs(monkeypatch):
     """How many edits each call of the engine was given."""
-    from stoker import _lazy_image
+    from stoker._lazy import images as _lazy_image
 
     runs = []
     for kind in (_lazy_image.Encoded, _lazy_image.Decoded):
@@ -283,4 +283,4 @@ def test_the_deprecated_to_tensor_of_v2():
 
 def test_nothing_of_it_is_left_in_the_modules():
     assert Image.open.__module__ == "PIL.Image" and not hasattr(Image.open, "__wrapped__")
-    assert "stoker._lazy_compose" in sys.modules and not sys.modules["stoker._lazy_compose"]._classes
+    assert "stoker._lazy.compose" in sys.modules and not sys.modules["stoker._lazy.compose"]._classes

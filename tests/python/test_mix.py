@@ -136,7 +136,7 @@ def test_choice_keeps_to_its_chances():
             return self, None
 
     mixing = T.RandomChoice([Note(num_classes=2), Note(num_classes=3)], p=[1, 3])
-    from stoker._mix import DrawKey
+    from stoker._steps.mix import DrawKey
 
     picked = [mixing._apply(None, None, DrawKey(1, 0, n))[0].num_classes for n in range(4000)]
     assert abs(picked.count(3) / 4000 - 0.75) < 0.03

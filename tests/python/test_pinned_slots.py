@@ -12,8 +12,9 @@ import threading
 import numpy as np
 import pytest
 import torch
-from stoker import _cuda, _ext
-from stoker._parcel import Room, pack, unpack
+from stoker import _ext
+from stoker._engine import gpu_copies as _cuda
+from stoker._workers.parcel import Room, pack, unpack
 
 SLOTS = 8
 

@@ -15,7 +15,7 @@ import pytest
 import stoker
 import torch.utils.data as tud
 from loading import Squares
-from stoker._handles import find_handles, warn_of_handles
+from stoker._workers.handles import find_handles, warn_of_handles
 
 warnings.filterwarnings("ignore", message="This DataLoader will create")
 

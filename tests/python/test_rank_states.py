@@ -13,8 +13,8 @@ import stoker
 import torch
 import torch.utils.data as tud
 from conftest import picture
-from stoker import order
 from stoker import transforms as T
+from stoker._order import samplers as order
 from torch.utils.data.distributed import DistributedSampler
 
 

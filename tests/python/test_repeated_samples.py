@@ -11,8 +11,8 @@ import stoker
 import torch
 import torch.utils.data as tud
 from conftest import run_python
-from stoker import order
 from stoker import transforms as T
+from stoker._order import samplers as order
 
 CROP = T.Compose([T.RandomResizedCrop(12), T.ToTensor()])
 

@@ -11,7 +11,7 @@ import torchvision.transforms as V1
 from conftest import save_tree
 from PIL import Image, ImageOps
 from stoker import transforms as T
-from stoker._in_python import callable_for
+from stoker._data.in_python import callable_for
 from torchvision.datasets import ImageFolder
 from torchvision.transforms import v2 as V2
 

@@ -142,19 +142,19 @@ def attach():
     _prepare()
     base = getattr(sys.modules.get("stoker.dataloader"), "_Base", None)
     for module, path, make in (
-        ("stoker._native", "Native.iterate", _native_iterate),
-        ("stoker._epoch", "EpochIterator._begin", _native_begin),
+        ("stoker._engine.native", "Native.iterate", _native_iterate),
+        ("stoker._engine.epoch", "EpochIterator._begin", _native_begin),
         ("stoker.dataloader", "DataLoader._get_iterator", _new_iterator),
-        ("stoker._python_epoch", "SingleIterator._next_data", _next),
-        ("stoker._workers", "WorkerIterator._next_data", _next),
-        ("stoker._workers", "WorkerIterator._reset", _new_iterator),
-        ("stoker._gather", "Gather.fetch", lambda original: _whole(original, lambda args: len(args[0]))),
-        ("stoker._fetch", "Fetcher.fetch", _stoker_fetch),
-        ("stoker._fetch", "Fetcher._sample", _stoker_sample),
-        ("stoker._rows", "Rows.put", lambda original: _stage(COLLATE, original)),
-        ("stoker._process", "_Worker.begin", _stoker_worker),
-        ("stoker._process", "_Worker._fetch", _stoker_batch),
-        ("stoker._process", "pack", _stoker_pack),
+        ("stoker._workers.epoch", "SingleIterator._next_data", _next),
+        ("stoker._workers.iterator", "WorkerIterator._next_data", _next),
+        ("stoker._workers.iterator", "WorkerIterator._reset", _new_iterator),
+        ("stoker._workers.tensor_datasets", "Gather.fetch", lambda original: _whole(original, lambda args: len(args[0]))),
+        ("stoker._workers.fetch", "Fetcher.fetch", _stoker_fetch),
+        ("stoker._workers.fetch", "Fetcher._sample", _stoker_sample),
+        ("stoker._workers.early_rows", "Rows.put", lambda original: _stage(COLLATE, original)),
+        ("stoker._workers.process", "_Worker.begin", _stoker_worker),
+        ("stoker._workers.process", "_Worker._fetch", _stoker_batch),
+        ("stoker._workers.process", "pack", _stoker_pack),
     ):
         _replace(sys.modules.get(module), path, make)
     if base is not None:

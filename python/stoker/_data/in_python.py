@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Transforms of stoker.datasets that the engine does not have: they are called in Python, with a PIL image.
+
+Transforms of this package beside them become torchvision's of the same name, which take whatever the steps before them
+return: images or tensors.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from .. import _ext
+from .._base.tensors import dtype_name
+from .._steps.base import Compose, RandomApply, Transform, pipeline_text
+
+
+def engine_text(transform: Any) -> str | None:
+    """Return the text of the pipeline that the engine runs for a dataset's transform; None if Python runs it."""
+    try:
+        text = pipeline_text(transform)
+        if transform is None or isinstance(transform, Transform):
+            return text  # written for the engine: its author shall see the engine's error when the pipeline is opened
+        _ext.Pipeline(text)
+    except (NotImplementedError, _ext.InvalidArgument) as reason:
+        if not callable(transform):
+            raise TypeError(f"transform={transform!r} is neither a transform nor a function") from reason
+        return None
+    return text
+
+
+def key_of(transform: Any) -> Any:
+    """Return what changes whenever `callable_for` would return something else."""
+    if isinstance(transform, (Compose, RandomApply)):
+        return type(transform), getattr(transform, "p", None), tuple(map(key_of, transform.transforms))
+    return (type(transform), transform._spec()) if isinstance(transform, Transform) else id(transform)
+
+
+def callable_for(transform: Any) -> Callable[[Any], Any]:
+    """Return a function that does the same to a PIL image, or to what the steps before it have made of it."""
+    if not isinstance(transform, Transform):
+        return transform
+    try:
+        theirs: Any = importlib.import_module("torchvision.transforms")
+    except ImportError:
+        raise ModuleNotFoundError(
+            f"the transform has a step that runs in Python, where {type(transform).__name__} needs torchvision: install "
+            "it, or remove that step"
+        ) from None
+    name = type(transform).__name__
+    if isinstance(transform, (Compose, RandomApply)):
+        steps = list(map(callable_for, transform.transforms))
+        return theirs.Compose(steps) if isinstance(transform, Compose) else theirs.RandomApply(steps, transform.p)
+    return getattr(theirs, name)(**_arguments(transform, theirs))
+
+
+def _arguments(transform: Transform, theirs: Any) -> dict[str, Any]:
+    """Return the arguments of torchvision's transform of the same name."""
+    made_with = inspect.signature(type(transform)).parameters
+    given = {name: getattr(transform, name) for name in made_with}
+    if "interpolation" in given:
+        given["interpolation"] = theirs.InterpolationMode(given["interpolation"].value)
+    if "dtype" in given:
+        given["dtype"] = getattr(importlib.import_module("torch"), str(dtype_name(given["dtype"])))
+    if "brightness" in given:  # ColorJitter keeps None for what does not change
+        given = {name: 0 if value is None else value for name, value in given.items()}
+    return given
+

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a dataset with its transforms to what the engine runs, or to the reasons why it cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .. import _ext
+from .._data.archives import FieldDataset
+from .._steps.base import Transform, compile_transform, pipeline_text
+from .._steps.blockers import COLLATE, LABEL, TRANSFORM, WORKERS, Blocked, Blocker
+from .known_datasets import Leaf, Watch, leaves_of, lower
+
+
+class Compiled:
+    """A dataset for the engine: its handle, the text of its pipeline, and what Python does to the labels."""
+
+    def __init__(
+        self,
+        handle: _ext.Dataset,
+        text: str,
+        target_transform: Any = None,
+        leaves: Sequence[Leaf] = (),
+        watch: Watch | None = None,
+    ) -> None:
+        self.handle = handle
+        self.text = text
+        self.target_transform = target_transform
+        self._leaves = leaves
+        self._watch = watch or Watch()
+
+    @property
+    def transform(self) -> Any:
+        """The transform that all parts of the dataset share."""
+        return next((leaf.transform for leaf in self._leaves), None)
+
+    def is_of_files(self) -> bool:
+        """Return whether each sample is one encoded image or an array, not a part of an archive."""
+        return not any(isinstance(leaf.dataset, FieldDataset) for leaf in self._leaves)
+
+    def renewed(self, dataset: Any) -> Compiled:
+        """Return self, or a new one if the dataset has changed in the meantime. Raises Blocked."""
+        if self._watch.changed():
+            return compile_dataset(dataset)
+        blockers: list[Blocker] = []
+        text = _common_text(self._leaves, blockers)
+        target = _common_target(self._leaves, blockers)
+        if blockers:
+            raise Blocked(blockers)
+        if text == self.text and target is self.target_transform:
+            return self
+        return Compiled(self.handle, text, target, self._leaves, self._watch)
+
+
+def compile_loader(
+    dataset: Any, collate_fn: Any, worker_init_fn: Any
+) -> tuple[Compiled | None, list[Blocker]]:
+    """Return the dataset for the engine, or None and every reason why it cannot run there."""
+    why: list[Blocker] = []
+    compiled = None
+    try:
+        compiled = compile_dataset(dataset)
+    except Blocked as reasons:
+        why += reasons.blockers
+    why += blockers_in_python(collate_fn, worker_init_fn)
+    return (None, why) if why else (compiled, [])
+
+
+def blockers_in_python(collate_fn: Any, worker_init_fn: Any) -> list[Blocker]:
+    """Return the Python functions of the script that the engine cannot call."""
+    why = []
+    if not is_default_collate(collate_fn):
+        why.append(
+            Blocker(COLLATE, f"collate_fn={collate_fn!r} is a Python function", "remove collate_fn; default_collate is built in")
+        )
+    if worker_init_fn is not None:
+        why.append(Blocker(WORKERS, f"worker_init_fn={worker_init_fn!r} is a Python function", "remove worker_init_fn"))
+    return why
+
+
+def compile_dataset(dataset: Any) -> Compiled:
+    """Compile one of stoker.datasets, or one of torchvision's or torch's that _compile_datasets knows. Raises Blocked."""
+    blockers: list[Blocker] = []
+    watch = Watch()
+    part = lower(dataset, watch, blockers)
+    leaves = part.leaves if part is not None else list(leaves_of(dataset))
+    text = _common_text(leaves, blockers)
+    target = _common_target(leaves, blockers)
+    if blockers or part is None:
+        raise Blocked(blockers)
+    return Compiled(part.handle(), text, target, leaves, watch)
+
+
+def _common_text(leaves: Sequence[Leaf], blockers: list[Blocker]) -> str:
+    """Return the pipeline that all parts share."""
+    texts = {}
+    for leaf in leaves:
+        found = blockers_of(leaf.transform)
+        blockers += [blocker for blocker in found if blocker not in blockers]
+        if not found:
+            texts[_text_of(leaf, blockers)] = None
+    if len(texts) > 1:
+        blockers.append(
+            Blocker(
+                TRANSFORM,
+                "the parts of a ConcatDataset have different transforms",
+                "give all the same transform, or load each part with its own DataLoader",
+            )
+        )
+    return next(iter(texts), "")
+
+
+def _text_of(leaf: Leaf, blockers: list[Blocker]) -> str:
+    text = pipeline_text(leaf.transform, grey=leaf.grey)
+    if isinstance(leaf.transform, Transform):
+        return text  # written for the engine: its author shall see the engine's error when the pipeline is opened
+    try:
+        _ext.Pipeline(text)
+    except (ValueError, _ext.StokerError) as reason:
+        blockers.append(Blocker(TRANSFORM, f"the engine cannot run these transforms in this order: {reason}"))
+    return text
+
+
+def _common_target(leaves: Sequence[Leaf], blockers: list[Blocker]) -> Any:
+    targets = {id(leaf.target_transform): leaf.target_transform for leaf in leaves}
+    if len(targets) > 1:
+        blockers.append(
+            Blocker(
+                LABEL,
+                "the parts of a ConcatDataset have different target_transforms",
+                "give all the same one, or load each part with its own DataLoader",
+            )
+        )
+    return next(iter(targets.values()), None)
+
+
+def blockers_of(transform: Any) -> list[Blocker]:
+    """Return a blocker for every step of a transform that the engine does not have."""
+    if transform is None:
+        return []
+    kind = type(transform)
+    known = isinstance(transform, Transform) or kind.__module__.startswith("torchvision.transforms")
+    if known and kind.__name__ in ("Compose", "RandomApply"):
+        inner = [blocker for step in transform.transforms for blocker in blockers_of(step)]
+        if inner:
+            return inner
+    try:
+        compile_transform(transform)._spec()
+    except Blocked as reasons:
+        return reasons.blockers
+    except (TypeError, ValueError, NotImplementedError) as reason:
+        return [Blocker(TRANSFORM, str(reason), "", transform)]
+    return []
+
+
+def is_default_collate(collate_fn: Any) -> bool:
+    """Return whether this is torch's default_collate, which the engine implements."""
+    return collate_fn is None or (
+        getattr(collate_fn, "__name__", "") == "default_collate"
+        and getattr(collate_fn, "__module__", "").startswith("torch.utils.data")
+    )

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plan of a loader as a table, and one line in the log if images are decoded in Python."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import textwrap
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from .. import audio
+from .._base.tables import counted, html_table, text_table
+from .._steps.blockers import COLLATE, DECODE, LABEL, READ, TRANSFORM, WORKERS, Blocker
+from .known_datasets import leaves_of
+from .pillow_use import opens_images
+
+_WIDTH = 80  # columns of the text
+
+
+class Row(NamedTuple):
+    """One row of a plan.
+
+    Attributes:
+        stage: What is done.
+        where: Where it runs: the engine, worker processes or this process.
+        why: Why it runs there.
+        remedy: What would change that; "" if nothing would.
+    """
+
+    stage: str
+    where: str
+    why: str = ""
+    remedy: str = ""
+
+
+class Plan(str):
+    """What DataLoader.explain() returns: what would change the plan, then a table; it shows as one in a notebook.
+
+    Attributes:
+        rows: The rows of the table as values.
+    """
+
+    rows: list[Row]
+
+    def __new__(cls, rows: Sequence[Row]) -> Plan:
+        self = super().__new__(cls, "\n\n".join(filter(None, (_remedies(rows), _table(rows)))))
+        self.rows = list(rows)
+        return self
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        head = ("stage", "runs in", "what would change it", "why")
+        cells = [(row.stage, row.where, row.remedy, row.why) for row in self.rows]
+        filled = [k for k in range(len(head)) if k < 2 or any(row[k] for row in cells)]
+        return html_table([head[k] for k in filled], [[row[k] for k in filled] for row in cells])
+
+
+def _remedies(rows: Sequence[Row]) -> str:
+    """Return what would change the plan, one paragraph for each remedy."""
+    stages: dict[str, list[str]] = {}
+    for row in rows:
+        if row.remedy:
+            stages.setdefault(row.remedy, []).append(row.stage)
+    if not stages:
+        return ""
+    lines = [f"- {', '.join(dict.fromkeys(names))}: {remedy}" for remedy, names in stages.items()]
+    return "\n".join(["what would change it:", *(textwrap.fill(x, _WIDTH, subsequent_indent="  ") for x in lines)])
+
+
+def _table(rows: Sequence[Row]) -> str:
+    """Return the table. Consecutive stages with the same place and reason share a row."""
+    joined = [
+        (", ".join(row.stage for row in group), where, why)
+        for (where, why), group in groupby(rows, lambda row: (row.where, row.why))
+    ]
+    first, second = (min(max(len(row[k]) for row in joined), 24) for k in (0, 1))
+    head = ["stage", "runs in", "why"] if any(row.why for row in rows) else ["stage", "runs in"]
+    return text_table(head, [row[: len(head)] for row in joined], widest=(first, second, _WIDTH - first - second - 4))
+
+
+def engine_plan(loader: Any) -> Plan:
+    """Return the plan of a loader whose dataset the engine runs."""
+    native = loader._native
+    engine = f"engine, {counted(native.threads(), 'thread')}" if native.threads() else "engine, in this process"
+    rows = [Row("read", engine), Row("decode", engine)]
+    rows += [Row(name, engine) for name in _step_names(native.compiled.transform)]
+    if native.compiled.target_transform is not None:
+        rows.append(
+            Row(
+                "target_transform",
+                "this process",
+                f"{native.compiled.target_transform!r} is a Python function, called for each label of a batch",
+            )
+        )
+    rows.append(Row("collate", engine, "each sample is written directly into the batch"))
+    if loader.batch_transforms is not None:
+        rows.append(Row("batch_transforms", "this process", "they apply to whole batches"))
+    return Plan([*rows, *_tuning_rows(loader), _copy_row(loader)])
+
+
+def _step_names(transform: Any) -> list[str]:
+    """Return the steps as the script wrote them; decoding of sounds is a stage of its own."""
+    return [type(step).__name__ for step in _steps(transform) if type(step) is not audio.Decode]
+
+
+def _tuning_rows(loader: Any) -> list[Row]:
+    """Return the current settings of the engine's threads, and which of them the caller fixed."""
+    native = loader._native
+    if not native.threads():
+        return []
+    now = native.stats()["tuning"]
+    requested = {name: getattr(loader._requested, name) for name in ("num_workers", "prefetch_factor")}
+    requested["read_ahead"] = loader.read_ahead
+    given = [name for name, value in requested.items() if value not in (None, 0, "auto")]
+    active = f"{now['workers']} of {counted(native.threads(), 'thread')} active"
+    ahead = f"up to {counted(now['prefetch'], 'batch')} prefetched, {counted(now['read_ahead'], 'sample')} read ahead"
+    setting = f"{active}, {ahead}"
+    why = f"last change: {now['last']}" if now["last"] else "not changed so far"
+    return [Row("settings", setting, why, f"remove {', '.join(given)}" if given else "")]
+
+
+def _copy_row(loader: Any) -> Row:
+    if loader.device is not None:
+        return Row("copy to device", f"the loader's CUDA stream, to {loader.device}")
+    if loader.pin_memory:
+        return Row("copy to device", "the script", "batches are in pinned memory if there is a GPU")
+    return Row("copy to device", "the script", "batches are in CPU memory", "device='cuda'")
+
+
+def gather_plan(loader: Any) -> Plan:
+    """Return the plan for a dataset of tensors."""
+    here = "this process"
+    why = "samples are rows of tensors: whole batches are gathered at once"
+    return Plan([Row("read", here, why), Row("collate", here, why), _copy_row(loader)])
+
+
+def python_plan(loader: Any) -> Plan:
+    """Return the plan for a dataset that runs in Python."""
+    count = loader.num_workers
+    where = counted(count, "worker process") if count else "this process"
+    blockers: list[Blocker] = loader._why_python
+    general = [b for b in blockers if b.stage not in (READ, DECODE, TRANSFORM, LABEL, COLLATE)]
+    rows: list[Row] = []
+    for stage in (READ, DECODE, TRANSFORM, LABEL, COLLATE):
+        own = [b for b in blockers if b.stage == stage]
+        if stage == TRANSFORM:
+            rows += _transform_rows(loader.dataset, own, where)
+        elif own or stage in (READ, COLLATE) or stage == DECODE and any(leaves_of(loader.dataset)):
+            because = own or [b for b in general if stage == READ and b.stage != WORKERS] or [_follows(stage)]
+            rows += [Row(stage, where, b.why, b.remedy) for b in dict.fromkeys(because)]
+    if rows[0].why == _FOLLOWS and not general:
+        rows[0] = rows[0]._replace(why="a later stage runs in Python")
+    rows += [Row(b.stage, where, b.why, b.remedy) for b in general if b.stage == WORKERS]
+    if loader.compile is not False and opens_images(loader.dataset):
+        rows.append(Row("images opened by Pillow", f"engine, in {where}", _LAZY, ""))
+    return Plan([*rows, _copy_row(loader)])
+
+
+_LAZY = "decoded when torchvision's transforms have determined which part is needed"
+_FOLLOWS = "the dataset runs in Python"
+
+
+def _follows(stage: str) -> Blocker:
+    return Blocker(stage, _FOLLOWS)
+
+
+def _transform_rows(dataset: Any, blockers: list[Blocker], where: str) -> list[Row]:
+    """Return a row for each step of the known transforms."""
+    by_step = {id(b.step): b for b in blockers if b.step is not None}
+    rows = []
+    for leaf in leaves_of(dataset):
+        for step in _steps(leaf.transform):
+            blocker = by_step.get(id(step))
+            if blocker is None:
+                rows.append(Row(type(step).__name__, where, "the engine has it, but the dataset runs in Python"))
+            else:
+                rows.append(Row(type(step).__name__, where, blocker.why, blocker.remedy))
+    rows += [Row("transform", where, b.why, b.remedy) for b in blockers if b.step is None]
+    return rows
+
+
+def _steps(transform: Any) -> Iterator[Any]:
+    if transform is None:
+        return
+    if type(transform).__name__ == "Compose" and hasattr(transform, "transforms"):
+        for step in transform.transforms:
+            yield from _steps(step)
+    else:
+        yield transform
+
+
+# ---- the log ----
+
+_said = False
+
+
+def _has_images_of_torchvision(dataset: Any) -> bool:
+    data: Any = sys.modules.get("torch.utils.data")
+    if data is not None and isinstance(dataset, data.Subset):
+        return _has_images_of_torchvision(dataset.dataset)
+    if data is not None and isinstance(dataset, data.ConcatDataset):
+        return any(map(_has_images_of_torchvision, dataset.datasets))
+    return isinstance(dataset, getattr(sys.modules.get("torchvision.datasets.vision"), "VisionDataset", ()))
+
+
+def log_once(loader: Any) -> None:
+    """Log one warning per process if Python decodes images that the engine could decode."""
+    global _said
+    if _said or not loader._why_python or not _has_images_of_torchvision(loader.dataset):
+        return
+    _said = True
+    first, others = loader._why_python[0], len(loader._why_python) - 1
+    more = f" (and {others} more)" if others else ""
+    logging.getLogger("stoker").warning(
+        "%s is decoded and transformed in Python, because %s%s. DataLoader.explain() lists all reasons, and "
+        "compile=False silences this warning",
+        type(loader.dataset).__name__,
+        first,
+        more,
+    )

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How each transform of torchvision (v1 and v2) becomes one of ours.
+
+torchvision is never imported here: its objects are recognised by the names of their classes.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from .. import transforms as T
+from .._base.tensors import dtype_name
+from .._steps.arguments import op
+from .._steps.base import Transform, converters
+
+
+class _Nothing(Transform):
+    """A step that does nothing in the engine."""
+
+    def _spec(self) -> str:
+        return ""
+
+
+class _ToRGB(_Nothing):
+    """Three channels. Decoded images already have them, unless the image was or has become grey."""
+
+    def _spec_of_grey(self) -> str:
+        return op("grayscale", num_output_channels=3)
+
+
+class _ToImage(_Nothing):
+    """A tensor of bytes. Later ops of torchvision take tensors where the engine's take images, so it is deferred."""
+
+    _makes_tensor = _deferred = True
+
+
+def _is_v2(transform: Any) -> bool:
+    return type(transform).__module__.startswith("torchvision.transforms.v2")
+
+
+def _pad(t: Any) -> Transform:
+    return T.Pad(t.padding, _fill(t.fill), t.padding_mode)
+
+
+def _random_crop(t: Any) -> Transform:
+    padding = t.padding
+    if padding is not None and _is_v2(t):
+        left, right, top, bottom = padding  # v2 keeps them in this order
+        padding = [left, top, right, bottom]
+    return T.RandomCrop(t.size, padding, t.pad_if_needed, _fill(t.fill), t.padding_mode)
+
+
+def _fill(fill: Any) -> Any:
+    if isinstance(fill, dict):
+        raise NotImplementedError(f"fill={fill!r} cannot be compiled: give one value for all types")
+    return 0 if fill is None else fill
+
+
+class _ToDtype(T.ConvertImageDtype):
+    """v2 multiplies by 1/255 where v1 divides by 255, which may differ in the last bit."""
+
+    def _spec(self) -> str:
+        return op("convert_image_dtype", dtype=dtype_name(self.dtype), product=True)
+
+
+def _to_dtype(t: Any) -> Transform:
+    if isinstance(t.dtype, dict) or not t.scale:
+        raise NotImplementedError(f"{t!r} cannot be compiled: only ToDtype(dtype, scale=True) can")
+    return _ToDtype(t.dtype)
+
+
+def _erasing(t: Any) -> Transform:
+    return T.RandomErasing(t.p, t.scale, t.ratio, "random" if t.value is None else t.value)
+
+
+def _resize(t: Any) -> Transform:
+    if t.size is None:
+        raise NotImplementedError(f"{t!r} cannot be compiled: Resize needs size, not max_size alone")
+    size = t.size[0] if isinstance(t.size, (list, tuple)) and len(t.size) == 1 else t.size
+    return T.Resize(size, t.interpolation, t.max_size, t.antialias)
+
+
+def _jitter(t: Any) -> Transform:
+    values = [t.brightness, t.contrast, t.saturation, t.hue]
+    return T.ColorJitter(*(0 if value is None else value for value in values))
+
+
+def _preset(t: Any) -> Transform:
+    """Convert what weights.transforms() returns."""
+    size = t.resize_size[0] if len(t.resize_size) == 1 else t.resize_size
+    return T.Compose(
+        [
+            T.Resize(size, t.interpolation, None, t.antialias),
+            T.CenterCrop(t.crop_size),
+            T.PILToTensor(),
+            T.ConvertImageDtype("float32"),
+            T.Normalize(t.mean, t.std),
+        ]
+    )
+
+
+def _to_tensor(t: Any) -> Transform:
+    torch: Any = sys.modules["torch"]  # torchvision has imported it
+    if torch.get_default_dtype() is not torch.float32:
+        raise NotImplementedError(
+            f"{t!r} makes tensors of torch's default type, {torch.get_default_dtype()}; the engine makes float32"
+        )
+    return T.ToTensor()
+
+
+_CONVERTERS: dict[str, Callable[[Any], Transform]] = {
+    "CenterCrop": lambda t: T.CenterCrop(t.size),
+    "ColorJitter": _jitter,
+    "Compose": lambda t: T.Compose(list(t.transforms)),
+    "ConvertImageDtype": lambda t: (_ToDtype if _is_v2(t) else T.ConvertImageDtype)(t.dtype),
+    "GaussianBlur": lambda t: T.GaussianBlur(t.kernel_size, t.sigma),
+    "Grayscale": lambda t: T.Grayscale(t.num_output_channels),
+    "Identity": lambda t: _Nothing(),
+    "ImageClassification": _preset,
+    "Normalize": lambda t: T.Normalize(t.mean, t.std),
+    "PILToTensor": lambda t: _ToImage(),
+    "Pad": _pad,
+    "RGB": lambda t: _ToRGB(),
+    "RandomApply": lambda t: T.RandomApply(list(t.transforms), t.p),
+    "RandomCrop": _random_crop,
+    "RandomErasing": _erasing,
+    "RandomGrayscale": lambda t: T.RandomGrayscale(t.p),
+    "RandomHorizontalFlip": lambda t: T.RandomHorizontalFlip(t.p),
+    "RandomResizedCrop": lambda t: T.RandomResizedCrop(
+        t.size, t.scale, t.ratio, t.interpolation, t.antialias
+    ),
+    "RandomVerticalFlip": lambda t: T.RandomVerticalFlip(t.p),
+    "Resize": _resize,
+    "ToDtype": _to_dtype,
+    "ToImage": lambda t: _ToImage(),
+    "ToPureTensor": lambda t: _ToImage(),
+    "ToTensor": _to_tensor,
+}
+converters.update(_CONVERTERS)

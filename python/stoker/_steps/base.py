@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The base classes of transforms: how they combine, become the text of a pipeline, and run on one image."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from .._base.tensors import default_seed, torch_if_installed
+from .._base.unmodified import changes_of_step
+from . import single as _single
+from .arguments import op
+from .blockers import TRANSFORM, Blocked, Blocker
+from .mix import BatchTransform
+
+_calls = itertools.count()
+
+
+class Transform:
+    """Base class of all transforms in stoker.transforms and stoker.audio.
+
+    A transform is a description; the engine does the work. Calling one with a single image runs it in the
+    calling thread, for inspection and tests. Its random draws differ from call to call and follow from
+    `torch.manual_seed` where torch is in use.
+
+    >>> import numpy as np
+    >>> T.CenterCrop(8)(np.zeros((32, 48, 3), np.uint8)).shape
+    (8, 8, 3)
+    """
+
+    _makes_tensor = False  # the result is a tensor, channels first
+    _wants_tensor = False  # the input must be a tensor
+    _deferred = False  # makes a tensor, but only when a later op needs one (v2's ToImage)
+
+    def _spec(self) -> str:
+        """Return this transform as part of a pipeline's text."""
+        raise NotImplementedError
+
+    def _spec_of_grey(self) -> str:
+        """Return the same for an image with one channel."""
+        return self._spec()
+
+    def __call__(self, img: Any) -> Any:
+        """Run the transform on one image.
+
+        Args:
+            img: A PIL image, or a uint8 array of shape height x width x 3 or height x width.
+
+        Returns:
+            A uint8 array of shape height x width x channels, or, once a transform has made a tensor, a
+            tensor of shape channels x height x width (torch's where torch is installed, else NumPy's).
+
+        Raises:
+            TypeError: `img` is not an image.
+        """
+        out = functional_apply(self, img, seed=default_seed(), _epoch=next(_calls))
+        if not self._makes_tensor:
+            return np.ascontiguousarray(out.transpose(1, 2, 0))
+        torch = torch_if_installed()
+        return torch.from_numpy(out) if torch else out
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class Compose(Transform):
+    """Apply several transforms in order.
+
+    Args:
+        transforms: Transforms of this module or of torchvision (v1 or v2), also mixed.
+
+    >>> T.Compose([T.Resize(256), T.CenterCrop(224), T.ToTensor()])
+    Compose(
+        Resize(size=256, interpolation=bilinear, max_size=None, antialias=True)
+        CenterCrop(size=(224, 224))
+        ToTensor()
+    )
+    """
+
+    def __init__(self, transforms: Sequence[Any]) -> None:
+        self.transforms = transforms
+
+    @property
+    def _makes_tensor(self) -> bool:  # type: ignore[override]
+        return any(t._makes_tensor for t in _flat(self.transforms))
+
+    def _spec(self) -> str:
+        return self._text(grey=False)
+
+    def _spec_of_grey(self) -> str:
+        return self._text(grey=True)
+
+    def _text(self, grey: bool) -> str:
+        parts: list[str] = []
+        deferred = False
+        _refuse_other_arithmetic(self.transforms)
+        for transform in _flat(self.transforms):
+            if transform._wants_tensor and deferred:
+                parts.append("pil_to_tensor")
+                deferred = False
+            deferred = deferred or transform._deferred
+            parts.append(transform._spec_of_grey() if grey else transform._spec())
+            if parts[-1].startswith("grayscale"):
+                grey = "num_output_channels=3" not in parts[-1]
+        return "; ".join(filter(None, parts))
+
+    def __repr__(self) -> str:
+        return "\n    ".join([f"{type(self).__name__}(", *(str(t) for t in self.transforms)]) + "\n)"
+
+
+class RandomApply(Transform):
+    """Apply a list of transforms with probability `p`, all of them or none.
+
+    Args:
+        transforms: The transforms to apply.
+        p: The probability.
+
+    >>> T.pipeline_text(T.RandomApply([T.ColorJitter(0.4), T.GaussianBlur(3)], p=0.8))
+    'random_apply(p=0.8){color_jitter(brightness=[0.6,1.4]); gaussian_blur(kernel_size=[3,3], sigma=[0.1,2.0])}'
+    """
+
+    def __init__(self, transforms: Sequence[Any], p: float = 0.5) -> None:
+        self.transforms = transforms
+        self.p = p
+
+    def _spec(self) -> str:
+        return self._around(Compose(self.transforms)._spec())
+
+    def _spec_of_grey(self) -> str:
+        return self._around(Compose(self.transforms)._spec_of_grey())
+
+    def _around(self, inner: str) -> str:
+        return op("random_apply", p=self.p) + "{" + inner + "}"
+
+    def __repr__(self) -> str:
+        lines = [f"{type(self).__name__}(", f"p={self.p}", *(str(t) for t in self.transforms)]
+        return "\n    ".join(lines) + "\n)"
+
+
+# ---- transforms of torchvision ----
+
+# How to make one of our transforms from one of torchvision's, by the name of its class. _torchvision.py fills it:
+# the table needs the classes of transforms.py, which are built on those here.
+converters: dict[str, Callable[[Any], Transform]] = {}
+
+# Steps that torchvision computes with other arithmetic once the image is a tensor: not with Pillow's integers.
+_DIFFERS_ON_TENSORS = {
+    "Resize",
+    "RandomResizedCrop",
+    "ColorJitter",
+    "GaussianBlur",
+    "Grayscale",
+    "RandomGrayscale",
+    "PILToTensor",
+    "ToTensor",
+    "ImageClassification",
+}
+_MAKES_TENSORS = {"ToImage", "PILToTensor", "ToTensor", "ImageClassification"}
+_MAKES_FLOATS = {"ToTensor", "ConvertImageDtype", "ToDtype", "ImageClassification"}
+
+
+def compile_transform(transform: Any) -> Transform:
+    """Return one of our transforms for `transform`, which is ours or torchvision's (v1 or v2).
+
+    Raises:
+        Blocked: The engine has no such transform, or somebody has changed what it does.
+        TypeError: It works on whole batches, or is a subclass of Transform that the engine does not know.
+    """
+    kind = type(transform)
+    if isinstance(transform, Transform):
+        if kind._spec is Transform._spec:
+            raise TypeError(f"{transform!r} is a custom subclass of Transform, which the engine cannot run")
+        return transform
+    if kind.__module__.startswith("torchvision.transforms") and kind.__name__ in converters:
+        changes = changes_of_step(transform, "torchvision")
+        if changes:
+            raise Blocked([Blocker(TRANSFORM, why, "", transform) for why in changes])
+        return converters[kind.__name__](transform)
+    if isinstance(transform, BatchTransform) or kind.__name__ in ("MixUp", "CutMix"):
+        raise TypeError(f"{transform!r} works on whole batches: pass it as DataLoader(batch_transforms=...)")
+    why = f"the transform {transform!r} ({kind.__module__}.{kind.__qualname__}) cannot be compiled"
+    raise Blocked([Blocker(TRANSFORM, why, "remove it, or use one of stoker.transforms", transform)])
+
+
+def _refuse_other_arithmetic(transforms: Any) -> None:
+    """Raise Blocked if torchvision would work on a tensor where the engine works on the image, with another result."""
+    maker, is_float = "", False
+    blockers = []
+    for step in _steps_of_torchvision(transforms):
+        name = type(step).__name__
+        if maker and _differs_on_tensors(step, name, is_float):
+            why = f"{name} comes after {maker}: torchvision treats tensors there differently from images"
+            blockers.append(Blocker(TRANSFORM, why, f"move {name} before {maker}", step))
+        maker = maker or (name if name in _MAKES_TENSORS else "")
+        is_float = is_float or name in _MAKES_FLOATS
+    if blockers:
+        raise Blocked(blockers)
+
+
+def _differs_on_tensors(step: Any, name: str, is_float: bool) -> bool:
+    if name in ("Pad", "RandomCrop") and ".v2" not in type(step).__module__ and not isinstance(step.fill, (int, float)):
+        return True  # v1 accepts one value only for tensors
+    if name == "RandomCrop":
+        return is_float and (step.padding is not None or step.pad_if_needed)
+    return name in _DIFFERS_ON_TENSORS
+
+
+def _steps_of_torchvision(transforms: Any) -> Iterator[Any]:
+    """Yield those of the steps that are torchvision's, including those inside others."""
+    for transform in transforms:
+        if hasattr(transform, "transforms"):
+            yield from _steps_of_torchvision(transform.transforms)
+        elif type(transform).__module__.startswith("torchvision.transforms"):
+            yield transform
+
+
+def _flat(transforms: Any) -> Iterator[Transform]:
+    """Yield the transforms one by one, including those of nested Composes."""
+    for transform in map(compile_transform, transforms):
+        if isinstance(transform, Compose):
+            yield from _flat(transform.transforms)
+        else:
+            yield transform
+
+
+# ---- from transforms to the engine ----
+
+
+def pipeline_text(transform: Any, *, grey: bool = False) -> str:
+    """Return the text of the pipeline that the engine runs for a transform.
+
+    Args:
+        transform: A transform of this module or of torchvision; None does nothing.
+        grey: Whether the images have one channel, like Pillow's mode "L".
+
+    Returns:
+        The ops, separated by "; ", as `stoker_pipeline_open` and `stoker bench --pipeline` accept them.
+
+    Raises:
+        NotImplementedError: The engine cannot run the transform; the message lists every reason.
+        TypeError: A transform works on whole batches, or an argument has the wrong type.
+
+    >>> T.pipeline_text(T.Compose([T.Resize(256), T.CenterCrop(224), T.ToTensor()]))
+    'resize(size=256, interpolation=bilinear); center_crop(size=[224,224]); to_tensor'
+    """
+    steps = Compose([] if transform is None else [transform])
+    if not grey:
+        return steps._spec()
+    return "; ".join(filter(None, [op("grayscale", num_output_channels=1), steps._spec_of_grey()]))
+
+
+def functional_apply(
+    transform: Any,
+    image: Any,
+    seed: int = 0,
+    dtype: Any = None,
+    memory_format: Any = None,
+    pillow: int = 13,
+    *,
+    _epoch: int = 0,
+) -> np.ndarray:
+    """Run a transform on one image, with the result that a DataLoader would give.
+
+    Args:
+        transform: A transform of this module or of torchvision; None only decodes.
+        image: A PIL image, or a uint8 array of shape height x width x 3 or height x width.
+        seed: Determines every random draw.
+        dtype: The type of the result: "uint8", "float32", "float16" or "bfloat16"; by default the transform's.
+        memory_format: "channels_last" changes the strides, not the shape.
+        pillow: 12 or 13, the version of Pillow whose resizing to match.
+
+    Returns:
+        A NumPy array of shape channels x height x width.
+
+    Raises:
+        TypeError: `image` is not an image.
+        ValueError: An argument has a value that is not allowed, or the image is too small for the transform.
+
+    >>> import numpy as np
+    >>> image = np.arange(8 * 8 * 3, dtype=np.uint8).reshape(8, 8, 3)
+    >>> once, again = (T.functional_apply(T.RandomCrop(4), image, seed=7) for _ in range(2))
+    >>> once.shape, bool((once == again).all())
+    ((3, 4, 4), True)
+    """
+    return _single.run(
+        pipeline_text(transform),
+        image,
+        _epoch,
+        seed=seed,
+        dtype=dtype,
+        memory_format=memory_format,
+        pillow=pillow,
+    )

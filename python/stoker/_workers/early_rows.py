@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Samples of a batch in progress: large tensors are copied into the slot one by one, while they are in the CPU's cache,
+and their memory is reused for the next sample. default_collate then finds them already stacked."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import torch
+
+from .parcel import Room, TooLarge
+
+_LEAST = 32 << 10  # bytes; smaller tensors are stacked at the end
+
+
+def is_stackable(tensor: Any) -> bool:
+    """Return whether torch.stack of such tensors is a plain copy. That includes torchvision's images: the result is a
+    plain torch tensor in any case."""
+    kind = type(tensor)
+    if kind is not torch.Tensor and kind is not getattr(sys.modules.get("torchvision.tv_tensors"), "Image", None):
+        return False
+    return bool(
+        not (tensor.is_nested or tensor.is_quantized or tensor.requires_grad)
+        and tensor.device.type == "cpu"
+        and tensor.layout is torch.strided
+    )
+
+
+class _Column:
+    def __init__(self, whole: torch.Tensor) -> None:
+        self.whole = whole
+        self.rows: list[torch.Tensor] = []
+
+
+class Rows:
+    """The columns of one batch of at most `count` samples."""
+
+    def __init__(self, room: Room, count: int) -> None:
+        self._room = room
+        self._count = count
+        self._columns: dict[tuple[Any, ...], _Column] = {}  # by the path of the tensor in a sample
+        self._of: dict[int, _Column] = {}  # by the id of the first row
+
+    def put(self, sample: Any, row: int) -> Any:
+        """Return the sample, with its large tensors in the slot."""
+        return self._put(sample, row, ())
+
+    def _put(self, value: Any, row: int, path: tuple[Any, ...]) -> Any:
+        kind = type(value)
+        if kind is tuple or kind is list:
+            return kind([self._put(one, row, (*path, at)) for at, one in enumerate(value)])
+        if kind is dict:
+            return {key: self._put(one, row, (*path, key)) for key, one in value.items()}
+        if not isinstance(value, torch.Tensor) or not is_stackable(value) or value.nbytes < _LEAST:
+            return value
+        column = self._columns.get(path) if row else self._begin(path, value)
+        if column is None or len(column.rows) != row:
+            return value
+        whole = column.whole
+        if value.dtype is not whole.dtype or value.shape != whole.shape[1:]:
+            return value
+        place = whole[row]
+        place.copy_(value)
+        column.rows.append(place)
+        if not row:
+            self._of[id(place)] = column
+        return place
+
+    def _begin(self, path: tuple[Any, ...], first: torch.Tensor) -> _Column | None:
+        try:
+            column = _Column(self._room.tensor((self._count, *first.shape), first.dtype))
+        except TooLarge:
+            return None
+        self._columns[path] = column
+        return column
+
+    def stacked(self, batch: Any) -> torch.Tensor | None:
+        """Return the tensor whose rows these are, or None."""
+        column = self._of.get(id(batch[0]))
+        if column is None or len(column.rows) != len(batch):
+            return None
+        if any(one is not row for one, row in zip(batch, column.rows, strict=True)):
+            return None
+        return column.whole[: len(batch)]
