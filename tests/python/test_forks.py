@@ -16,10 +16,10 @@ import pytest
 import stoker
 import torch.utils.data as tud
 from PIL import Image
-from stoker._base import locks as _forks
-from stoker._lazy import compose as _lazy_compose
+from stoker._base import locks
+from stoker._lazy import compose
 from stoker._lazy import switch as lazy
-from stoker._loader import frameworks as _frameworks
+from stoker._loader import frameworks
 from torchvision import transforms as V
 
 
@@ -73,17 +73,17 @@ def test_every_lock_of_a_module_is_one_that_children_can_use():
     found, allowed = [], []
     for path in modules():
         tree = ast.parse(path.read_text())
-        ours = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module == "_forks"]
+        ours = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module == "locks"]
         inside = {id(n) for f in ast.walk(tree) if isinstance(f, (ast.FunctionDef, ast.Lambda)) for n in ast.walk(f)}
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and id(node) not in inside:
                 name = getattr(node.func, "attr", getattr(node.func, "id", ""))
                 if name in kinds:
                     (allowed if ours and isinstance(node.func, ast.Name) else found).append(f"{path.name}:{node.lineno}")
-    assert found == [] and sorted(place.split(":")[0] for place in allowed) == ["_frameworks.py", "lazy.py"]
+    assert found == [] and sorted(place.split(":")[0] for place in allowed) == ["frameworks.py", "lazy.py"]
 
 
-LOCKS = {"lazy": lazy._lock, "frameworks": _frameworks._lock}
+LOCKS = {"lazy": lazy._lock, "frameworks": frameworks._lock}
 
 
 def use(name):
@@ -109,7 +109,7 @@ def test_a_lock_that_another_thread_holds_is_free_in_a_child(name):
 
 
 def test_a_thread_that_forks_keeps_its_lock():
-    lock = _forks.Lock(lambda: pytest.fail("repaired what is in use"))
+    lock = locks.Lock(lambda: pytest.fail("repaired what is in use"))
 
     def work():
         with lock.held():
@@ -118,7 +118,7 @@ def test_a_thread_that_forks_keeps_its_lock():
 
     with lock.held():
         assert in_child(work) == "'done'"
-    assert in_child(lambda: _forks.Lock().held().__enter__()) == "None"
+    assert in_child(lambda: locks.Lock().held().__enter__()) == "None"
 
 
 def is_patched(module=V.transforms):
@@ -140,7 +140,7 @@ def lazy_is_consistent():
     assert contexts() == (0, [], ("PIL.Image", [])), contexts()
     with stoker.lazy_images():
         lazy.look()
-        assert is_patched() == ("stoker._lazy.images", ["Compose", "PILToTensor", "ToTensor"]), contexts()
+        assert is_patched() == ("stoker._lazy.files", ["Compose", "PILToTensor", "ToTensor"]), contexts()
     assert contexts() == (0, [], ("PIL.Image", [])), contexts()
     return "consistent"
 
@@ -148,7 +148,7 @@ def lazy_is_consistent():
 def test_a_fork_in_the_middle_of_patching_or_unpatching_leaves_a_child_consistent():
     """At every line that a thread executes in the modules that patch."""
     lazy_is_consistent()
-    files = {lazy.__file__, _lazy_compose.__file__}
+    files = {lazy.__file__, compose.__file__}
     said, lines = set(), []
 
     def stop_at(number):
@@ -200,7 +200,7 @@ def test_contexts_of_other_threads_are_not_a_childs():
         assert in_child(lazy_is_consistent) == "'consistent'"
         with stoker.lazy_images():
             # The thread that forks keeps its own.
-            assert in_child(lambda: (lazy._contexts, Image.open.__globals__["__name__"])) == "(1, 'stoker._lazy.images')"
+            assert in_child(lambda: (lazy._contexts, Image.open.__globals__["__name__"])) == "(1, 'stoker._lazy.files')"
     lazy_is_consistent()
 
 
@@ -226,7 +226,7 @@ def test_a_name_that_a_thread_has_replaced_is_restored_in_a_child():
             here()
             return dataloader
 
-        _frameworks._hooked(module, prepare_data_loader)(loader)
+        frameworks._hooked(module, prepare_data_loader)(loader)
 
     with Paused(prepare):
         assert module.DataLoader is not tud.DataLoader
@@ -261,7 +261,7 @@ def test_workers_are_forked_while_other_threads_turn_lazy_images_on_and_off(tree
             for _ in range(20):
                 loader = stoker.DataLoader(Opened(tree), 2, num_workers=2, timeout=300)
                 assert len(list(loader)) == 2
-                assert in_child(lambda: use("lazy")) == "'stoker._lazy.images'"
+                assert in_child(lambda: use("lazy")) == "'stoker._lazy.files'"
         finally:
             stop.set()
         for one in running:

@@ -406,7 +406,7 @@ def test_hooks_of_torch_see_every_module():
 
 
 def test_transforms_built_for_every_sample_leave_nothing_behind():
-    from stoker._lazy import compose as _lazy_compose
+    from stoker._lazy import compose
 
     def work(count):
         for number in range(count):
@@ -419,7 +419,7 @@ def test_transforms_built_for_every_sample_leave_nothing_behind():
     with stoker.lazy_images():
         before = work(3)
         assert work(600) == before
-        assert len(_lazy_compose._tails) <= _lazy_compose._TAILS_MOST
+        assert len(compose._tails) <= compose._TAILS_MOST
 
 
 def test_an_image_passes_for_pillows_to_code_that_looks_at_its_type():

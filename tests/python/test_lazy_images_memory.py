@@ -8,7 +8,7 @@ import pytest
 from conftest import picture
 from PIL import Image
 from stoker import _ext
-from stoker._lazy.images import core_of, pixels_of
+from stoker._lazy.pixels import core_of, pixels_of
 
 
 @pytest.mark.parametrize("size", [(1, 1), (2, 1), (7, 5), (224, 224), (2100, 2100)])

@@ -88,10 +88,10 @@ def test_what_is_not_drawn_is_torchvisions_to_the_bit(name):
 @pytest.fixture()
 def engine_runs(monkeypatch):
     """How many edits each call of the engine was given."""
-    from stoker._lazy import images as _lazy_image
+    from stoker._lazy import pixels
 
     runs = []
-    for kind in (_lazy_image.Encoded, _lazy_image.Decoded):
+    for kind in (pixels.Encoded, pixels.Decoded):
         run = kind.run
         monkeypatch.setattr(
             kind, "run", lambda self, single, edits, run=run: runs.append(len(edits)) or run(self, single, edits)

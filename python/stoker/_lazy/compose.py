@@ -27,7 +27,8 @@ from .. import _ext
 from .._base.tensors import take_capsule
 from .._base.unmodified import LOOKS_FOR_LAZY, changes_of_step
 from .._steps.base import compile_transform
-from .images import REFUSALS, Decoded, Lazy, deferred, is_lazy, single_of, text_of_mode
+from .images import Lazy, deferred, is_lazy
+from .pixels import REFUSALS, Decoded, single_of, text_of_mode
 
 _PRESET = "ImageClassification"
 _MAKE_TENSORS = {"ToTensor", "PILToTensor", "ToImage", _PRESET}

@@ -38,13 +38,13 @@ def _is_on() -> bool:
 
 
 def _patch_pillow(name: str) -> Callable[[], None]:
-    from . import images as _lazy_image
+    from . import files, pixels
 
     module: Any = sys.modules[name]
-    if not _lazy_image.KNOWN_PILLOW:
+    if not pixels.KNOWN_PILLOW:
         return lambda: None
     before = module.open
-    ours = _lazy_image.make_open(before, _is_on)
+    ours = files.make_open(before, _is_on)
 
     def undo() -> None:
         if module.open is ours:
@@ -56,18 +56,18 @@ def _patch_pillow(name: str) -> Callable[[], None]:
 
 
 def _patch_transforms(name: str) -> Callable[[], None]:
-    from . import compose as _lazy_compose
+    from . import compose
 
-    _undo[name] = lambda: _lazy_compose.patch(name)()  # for a child that is forked meanwhile: completes it, then undoes it
-    return _lazy_compose.patch(name)
+    _undo[name] = lambda: compose.patch(name)()  # for a child that is forked meanwhile: completes it, then undoes it
+    return compose.patch(name)
 
 
 # By the module that is patched: how, and the module of this package that does it.
 _PATCHES: dict[str, tuple[Callable[[str], Callable[[], None]], str]] = {
-    "PIL.Image": (_patch_pillow, "_lazy_image"),
-    "torchvision.transforms.transforms": (_patch_transforms, "_lazy_compose"),
-    "torchvision.transforms.v2": (_patch_transforms, "_lazy_compose"),
-    "torchvision.transforms._presets": (_patch_transforms, "_lazy_compose"),
+    "PIL.Image": (_patch_pillow, "files"),
+    "torchvision.transforms.transforms": (_patch_transforms, "compose"),
+    "torchvision.transforms.v2": (_patch_transforms, "compose"),
+    "torchvision.transforms._presets": (_patch_transforms, "compose"),
 }
 
 
