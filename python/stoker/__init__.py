@@ -53,7 +53,7 @@ from ._ext import (
 )
 from ._lazy.switch import lazy_images
 from ._open import open
-from ._plan import from_torchvision as _torchvision  # noqa: F401 (_torchvision fills in a table)
+from ._plan import from_torchvision as _from_torchvision  # noqa: F401 (it fills in a table)
 from ._verdict import Verdict, verdict
 
 __all__ = [

@@ -21,7 +21,7 @@ import torchvision.transforms as TV
 from conftest import picture
 from PIL import Image
 from stoker import _ext
-from stoker._engine import gpu_queues as _queues
+from stoker._engine import gpu_queues
 from stoker import transforms as T
 from stoker._engine.stats import engine_stats
 from torchvision.datasets import ImageFolder
@@ -47,18 +47,18 @@ assert before == (dict(os.environ), subprocess.check_output(["env", "-0"]))
     [(None, True, 1, True), (None, True, 0, False), (None, False, 1, False), ("8", True, 1, False)],
 )
 def test_a_note_if_cuda_had_started_before_the_loader(tree, monkeypatch, variable, started, engines, said):
-    monkeypatch.setattr(_queues, "_asked", False)
-    monkeypatch.setattr(_queues, "_asked_too_late", False)
+    monkeypatch.setattr(gpu_queues, "_asked", False)
+    monkeypatch.setattr(gpu_queues, "_asked_too_late", False)
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: started)
     monkeypatch.delenv("CUDA_DEVICE_MAX_CONNECTIONS", raising=False)
     if variable:
         monkeypatch.setenv("CUDA_DEVICE_MAX_CONNECTIONS", variable)
-    with _queues.more_queues():
+    with gpu_queues.more_queues():
         inside = os.environ.get("CUDA_DEVICE_MAX_CONNECTIONS")
     assert inside == (variable or (None if started else "32"))
     assert os.environ.get("CUDA_DEVICE_MAX_CONNECTIONS") == variable
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
-    with _queues.more_queues():  # the second loader: CUDA has started by now
+    with gpu_queues.more_queues():  # the second loader: CUDA has started by now
         pass
     loader = stoker.DataLoader(stoker.datasets.ImageFolder(tree, T.ToTensor()))
     batches = iter(loader)
@@ -68,13 +68,13 @@ def test_a_note_if_cuda_had_started_before_the_loader(tree, monkeypatch, variabl
 
 
 def test_the_number_of_queues_is_restored_after_an_error(monkeypatch):
-    monkeypatch.setattr(_queues, "_asked", False)
+    monkeypatch.setattr(gpu_queues, "_asked", False)
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: False)
     monkeypatch.delenv("CUDA_DEVICE_MAX_CONNECTIONS", raising=False)
-    with pytest.raises(KeyError), _queues.more_queues():
+    with pytest.raises(KeyError), gpu_queues.more_queues():
         raise KeyError
     assert "CUDA_DEVICE_MAX_CONNECTIONS" not in os.environ
-    with _queues.more_queues():
+    with gpu_queues.more_queues():
         os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] = "1"  # whoever does this knows why
     assert os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] == "1"
 

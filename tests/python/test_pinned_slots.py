@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from stoker import _ext
-from stoker._engine import gpu_copies as _cuda
+from stoker._engine import gpu_copies
 from stoker._workers.parcel import Room, pack, unpack
 
 SLOTS = 8
@@ -72,7 +72,7 @@ class GPUs:
 @pytest.fixture()
 def gpus(monkeypatch):
     made = GPUs(2)
-    monkeypatch.setattr(_cuda, "_events", _cuda._Events())
+    monkeypatch.setattr(gpu_copies, "_events", gpu_copies._Events())
     monkeypatch.setattr(Event, "made", 0)
     monkeypatch.setattr(torch.cuda, "Event", Event)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: len(made.default))
@@ -88,7 +88,7 @@ class Pair:
 
     def __init__(self):
         self.exchange = _ext.Exchange(1, SLOTS)
-        self.slots = _cuda.PinnedSlots(self.exchange)
+        self.slots = gpu_copies.PinnedSlots(self.exchange)
 
     def batch(self, value):
         slot = self.exchange.free()

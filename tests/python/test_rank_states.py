@@ -14,7 +14,7 @@ import torch
 import torch.utils.data as tud
 from conftest import picture
 from stoker import transforms as T
-from stoker._order import samplers as order
+from stoker._order import samplers
 from torch.utils.data.distributed import DistributedSampler
 
 
@@ -349,7 +349,7 @@ def labelled(batches):
 @pytest.mark.parametrize("part", [1 << 18, 4])
 def test_the_engine_with_a_distributed_sampler(numbered, part, monkeypatch):
     """In one part of the order, and in several."""
-    monkeypatch.setattr(order, "_PART", part)
+    monkeypatch.setattr(samplers, "_PART", part)
     saved = []
     for rank in range(3):
         loader = engine(numbered, rank, 3)
@@ -372,7 +372,7 @@ def test_the_engine_with_a_distributed_sampler(numbered, part, monkeypatch):
 @pytest.mark.parametrize("worlds", [(2, 3), (3, 2, 4), (1, 2), (4, 1)], ids=str)
 @pytest.mark.parametrize("part", [1 << 18, 4])
 def test_the_engine_with_another_number_of_ranks(numbered, worlds, part, monkeypatch):
-    monkeypatch.setattr(order, "_PART", part)
+    monkeypatch.setattr(samplers, "_PART", part)
     given: Counter = Counter()
     state = None
     for stage, world in enumerate(worlds):

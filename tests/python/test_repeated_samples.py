@@ -12,7 +12,7 @@ import torch
 import torch.utils.data as tud
 from conftest import run_python
 from stoker import transforms as T
-from stoker._order import samplers as order
+from stoker._order import samplers
 
 CROP = T.Compose([T.RandomResizedCrop(12), T.ToTensor()])
 
@@ -48,23 +48,23 @@ def test_repeats_differ_and_first_times_do_not_change(tree):
 
 
 def test_threads_change_nothing(tree):
-    for part in (order._PART, 8):
+    for part in (samplers._PART, 8):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(order, "_PART", part)
+            patch.setattr(samplers, "_PART", part)
             runs = [rows(loader(tree, sampler=Repeated(), num_workers=n)) for n in (0, 1, 3)]
         assert runs[0] == runs[1] == runs[2] and len(set(runs[0])) == 24
 
 
 def test_orders_without_repeats_are_the_same_in_parts(tree, monkeypatch):
     whole = rows(loader(tree, sampler=range(23)))
-    monkeypatch.setattr(order, "_PART", 8)
+    monkeypatch.setattr(samplers, "_PART", 8)
     assert rows(loader(tree, sampler=range(23))) == whole
     batches = [[k, k + 1] for k in range(0, 22, 2)]
     assert rows(loader(tree, batch_sampler=batches, batch_size=1)) == whole[:22]
 
 
 def test_parts_differ(tree, monkeypatch):
-    monkeypatch.setattr(order, "_PART", 8)
+    monkeypatch.setattr(samplers, "_PART", 8)
     ours = rows(loader(tree, sampler=list(itertools.islice(itertools.cycle(range(4)), 40))))
     assert len(set(ours)) == 40
     monkeypatch.undo()
@@ -81,7 +81,7 @@ class Endless(tud.Sampler):
 
 @pytest.mark.parametrize("part", [8, 12])
 def test_endless_samplers(tree, monkeypatch, part):
-    monkeypatch.setattr(order, "_PART", part)
+    monkeypatch.setattr(samplers, "_PART", part)
     whole = rows(iter(loader(tree, sampler=Endless())), 15)
     assert len(set(whole)) == 60
     for taken in (1, 2, 3, 7):
@@ -110,8 +110,8 @@ class Counted(tud.Sampler):
 @pytest.mark.parametrize("batched", [False, True])
 def test_the_next_part_is_drawn_little_by_little(tree, monkeypatch, batched):
     """Drawn all at once it would make the consumer wait, once in each part."""
-    monkeypatch.setattr(order, "_PART", 64)
-    monkeypatch.setattr(order, "_AT_ONCE", 8)
+    monkeypatch.setattr(samplers, "_PART", 64)
+    monkeypatch.setattr(samplers, "_AT_ONCE", 8)
     sampler = Counted(1000)
     given = {"batch_sampler": tud.BatchSampler(sampler, 4, False)} if batched else {"sampler": sampler}
     drawn = [sampler.drawn for _ in loader(tree, **({"batch_size": 1} if batched else {}), **given)]
@@ -136,8 +136,8 @@ class Failing(tud.Sampler):
 
 @pytest.mark.parametrize("part", [4, 8, 12, 20, 64])
 def test_a_sampler_that_fails_loses_no_batch_before(tree, monkeypatch, part):
-    monkeypatch.setattr(order, "_PART", part)
-    monkeypatch.setattr(order, "_AT_ONCE", 4)
+    monkeypatch.setattr(samplers, "_PART", part)
+    monkeypatch.setattr(samplers, "_AT_ONCE", 4)
     epoch, got = iter(loader(tree, sampler=Failing(ValueError("no more luck")))), []
     with pytest.raises(ValueError, match="no more luck"):
         for batch, _ in epoch:
@@ -148,8 +148,8 @@ def test_a_sampler_that_fails_loses_no_batch_before(tree, monkeypatch, part):
 
 
 def test_an_interrupted_sampler_does_not_end_the_epoch(tree, monkeypatch):
-    monkeypatch.setattr(order, "_PART", 8)
-    monkeypatch.setattr(order, "_AT_ONCE", 4)
+    monkeypatch.setattr(samplers, "_PART", 8)
+    monkeypatch.setattr(samplers, "_AT_ONCE", 4)
     epoch, got = iter(loader(tree, sampler=Failing(KeyboardInterrupt()))), 0
     with pytest.raises(KeyboardInterrupt):
         for _ in epoch:
@@ -167,7 +167,7 @@ def test_mixup_goes_on_counting_batches(tree, monkeypatch):
 
     whole = weights()
     assert len(set(whole)) == 10
-    monkeypatch.setattr(order, "_PART", 8)
+    monkeypatch.setattr(samplers, "_PART", 8)
     assert weights() == whole
 
 

@@ -143,7 +143,7 @@ def attach():
     base = getattr(sys.modules.get("stoker.dataloader"), "_Base", None)
     for module, path, make in (
         ("stoker._engine.native", "Native.iterate", _native_iterate),
-        ("stoker._engine.epoch", "EpochIterator._begin", _native_begin),
+        ("stoker._engine.native", "EpochIterator._begin", _native_begin),
         ("stoker.dataloader", "DataLoader._get_iterator", _new_iterator),
         ("stoker._workers.epoch", "SingleIterator._next_data", _next),
         ("stoker._workers.iterator", "WorkerIterator._next_data", _next),

@@ -57,7 +57,7 @@ _STAGES = {
     TRANSFORM: "torchvision.transforms.transforms:Compose.__call__ "
     "torchvision.transforms.v2._container:Compose.forward "
     "PIL.Image:Image.convert,Image.resize,Image.crop,Image.rotate,Image.transpose,Image.transform,Image.filter "
-    "albumentations.core.composition:Compose.__call__ stoker._lazy.compose:Compose.__call__ "
+    "albumentations.core.composition:Compose.__call__ "
     "transformers.tokenization_utils_base:PreTrainedTokenizerBase.__call__",
 }  # fmt: skip
 _OPENS_BY_ITSELF = {"imread", "read_file", "fromfile"}  # C functions that take a path

@@ -9,7 +9,7 @@ import os
 import random
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from .. import _ext
@@ -26,13 +26,12 @@ from .._base.tensors import (
 from .._base.warn import warn_user
 from .._data.fields import INT, in_order, single, worked_on
 from .._data.rescue import Rescue, rescue_for
-from .._order import samplers as _order
+from .._order import samplers
 from .._order.place import Place
 from .._order.ranks import Share
 from .._plan.compile import Compiled
 from .._steps.mix import mix
-from . import gpu_queues as _queues
-from .epoch import EpochIterator
+from . import gpu_queues
 from .labels import labels_of, transformed
 from .stats import Stats, engine_stats
 
@@ -96,7 +95,7 @@ class Native:
         self._stacks = stacks  # images of different shapes are an error
         self._batch_transforms = batch_transforms
         self._keep_threads = keep_threads
-        self._options = {**options, "order": _order.engine_kind(self), "stream_of": self._stream_of()}
+        self._options = {**options, "order": samplers.engine_kind(self), "stream_of": self._stream_of()}
         self._pipeline = _ext.Pipeline(compiled.text)
         self._own_limit = own_limit
         self.rescue = self._new_rescue()
@@ -171,6 +170,9 @@ class Native:
             self.set_epoch(epoch)
         self._sampler_epoch_seen = epoch
 
+    def samples(self) -> int:
+        return len(self.compiled.handle)
+
     def iterate(self) -> EpochIterator:
         self.iterators += 1
         iterator = EpochIterator(self, self.iterators)
@@ -211,14 +213,14 @@ class Native:
         """Return the number of batches in an epoch."""
         if self.batch_sampler is not None:
             return len(self.batch_sampler)
-        count = len(self.compiled.handle) if self.sampler is None else len(self.sampler)
+        count = self.samples() if self.sampler is None else len(self.sampler)
         count = count // self.world_size if self._share.whole else -(-count // self.world_size)
         if self.batch_size is None:
             return count
         whole = self._options["drop_last"]
         return count // self.batch_size if whole else -(-count // self.batch_size)
 
-    def begin(self, draws: _order.Draws) -> tuple[Any, _ext.Loader, Place]:
+    def begin(self, draws: samplers.Draws) -> tuple[Any, _ext.Loader, Place]:
         """Return the key of an engine, the engine, which has started the next epoch or the next part of one, and its
         position."""
         pending = None
@@ -307,7 +309,7 @@ class Native:
         if self._warned or self.device is None and not self._pinned:
             return
         stats = engine.stats()
-        pageable, queues = stats["pinned_note"], _queues.note() if stats["engines_open"] else None
+        pageable, queues = stats["pinned_note"], gpu_queues.note() if stats["engines_open"] else None
         self._warned = bool(pageable or queues)
         if pageable:
             warn_user(f"batches are in pageable memory, so copies take longer: {pageable}")
@@ -378,3 +380,84 @@ class Native:
     def ledger(self) -> list[dict[str, Any]]:
         engine = self.engine()
         return engine.ledger() if engine is not None and not engine.closed else self._history["ledger"]
+
+
+class EpochIterator:
+    """One epoch. It begins with the first next(), so that an unused iterator does not count as an epoch."""
+
+    _engine: _ext.Loader | None = None
+    _place: Place | None = None
+    _compiled: Compiled
+    _next: Callable[[], Any] | None = None
+    _rescue: Rescue | None = None
+    _draw: Callable[[], object] | None = None
+    _done = False
+    _delivered = False
+
+    def __init__(self, native: Native, number: int) -> None:
+        self._native = native
+        self._number = number
+        self._draws = samplers.Draws(native)
+
+    def __iter__(self) -> Iterator[list[Any]]:
+        return self
+
+    def __len__(self) -> int:
+        return self._native.length()
+
+    def __next__(self) -> list[Any]:
+        if self._next is None:
+            if self._done:
+                raise StopIteration
+            self._begin()
+        assert self._next is not None
+        if self._draw is not None:
+            self._draw()
+        try:
+            batch = self._next()
+        except _ext.StokerError as error:
+            if self._rescue is None:
+                raise
+            raise self._rescue.as_pillows(error) from None
+        if batch is None:
+            self._leave()
+            if self._place is None or not self._place.more:
+                self._done = True
+                raise StopIteration
+            self._begin()
+            return self.__next__()
+        assert self._place is not None and self._engine is not None
+        if not self._delivered:
+            self._delivered = True
+            self._native.warn_of_slow_copies(self._engine)
+        return batch if type(batch) is list else self._native.deliver(batch, self._place.seed, self._compiled)
+
+    def _begin(self) -> None:
+        native = self._native
+        self._compiled = native.compiled  # the dataset may be changed for later epochs
+        self._key, self._engine, self._place = native.begin(self._draws)
+        self._draw = self._draws.ahead()
+        self._next = self._engine.next
+        self._rescue = native.rescue
+        if native.take is not None:
+            self._next = functools.partial(self._engine.next_pair, native.take)
+
+    def is_under_way(self) -> bool:
+        return self._engine is not None
+
+    def place_now(self) -> Place:
+        assert self._engine is not None and self._place is not None
+        return self._place.at(self._engine.save())
+
+    def _leave(self) -> None:
+        engine, self._engine = self._engine, None
+        self._next = None  # it holds a reference to the engine
+        if engine is not None:
+            self._native.give_back(self._key, engine)
+
+    def __del__(self) -> None:
+        if self._engine is None or self._engine.closed or sys.is_finalizing():
+            return
+        if self._key[0] == os.getpid() and self._native.iterators == self._number:
+            self._native.left = self.place_now()
+        self._leave()

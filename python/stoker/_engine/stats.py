@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .._base.tables import bytes_text, counted, html_table, text_table
-from . import gpu_queues as _queues
+from . import gpu_queues
 
 _STAGES = {
     "read": "waiting for the bytes of a sample",
@@ -107,7 +107,7 @@ def engine_stats(raw: dict[str, Any], device: str | None) -> Stats:
     decoded: dict[str, dict[str, int]] = {}
     for codec, path, files in raw["paths"]:
         decoded.setdefault(codec, {})[path] = files
-    notes = [*(raw[note] for note in _NOTES), _queues.note() if raw["engines_open"] else None]
+    notes = [*(raw[note] for note in _NOTES), gpu_queues.note() if raw["engines_open"] else None]
     return Stats(
         batches=raw["batches"],
         samples=raw["samples"],

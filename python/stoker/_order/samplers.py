@@ -8,7 +8,7 @@ import operator
 import sys
 import zlib
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -16,12 +16,26 @@ from .._base.tables import counted
 from .._base.tensors import torch_if_installed
 from .place import Place
 
-if TYPE_CHECKING:
-    from .._engine.native import Native
-
-
 _PART = 1 << 18  # samples of a sampler that the engine gets at a time
 _AT_ONCE = 256  # and that are drawn at a time, or a whole batch
+
+
+class Ordered(Protocol):
+    """A loader, as far as the order of its epochs depends on it."""
+
+    batch_size: int | None
+    shuffle: bool
+    sampler: Any
+    batch_sampler: Any
+    order: str
+    seed: int | None
+    generator: Any
+    base_generator: Any
+    world_size: int
+
+    def samples(self) -> int:
+        """Return how many samples the dataset has."""
+        ...
 
 
 class Given(NamedTuple):
@@ -47,7 +61,7 @@ class Given(NamedTuple):
         }
 
 
-def engine_kind(loader: Native) -> str:
+def engine_kind(loader: Ordered) -> str:
     """Return the engine's name for the loader's order."""
     if loader.sampler is not None or loader.batch_sampler is not None or _as_random_sampler(loader):
         return "given"
@@ -56,7 +70,7 @@ def engine_kind(loader: Native) -> str:
     return "torch" if loader.order == "torch" else "shuffle"
 
 
-def _as_random_sampler(loader: Native) -> bool:
+def _as_random_sampler(loader: Ordered) -> bool:
     """Return whether a torch generator draws the order, as in torch's RandomSampler."""
     return (
         loader.shuffle
@@ -70,7 +84,7 @@ class Draws:
     """Draws the order of one epoch in Python: a permutation at once, and samples of a sampler only as far as needed,
     since samplers may be infinite."""
 
-    def __init__(self, loader: Native) -> None:
+    def __init__(self, loader: Ordered) -> None:
         self._loader = loader
         self._parts: Iterator[Given] | None = None
         self._sampled: _Sampled | None = None
@@ -98,7 +112,7 @@ class Draws:
         return None if self._sampled is None else self._sampled.draw
 
 
-def _parts_of(loader: Native, sampled: _Sampled | None, pending: Place | None) -> Iterator[Given]:
+def _parts_of(loader: Ordered, sampled: _Sampled | None, pending: Place | None) -> Iterator[Given]:
     """Yield the parts of an epoch. This is not a method of Draws: a generator with a reference to its holder would only
     be freed by the garbage collector, and the engine, with its memory on a GPU, along with it."""
     size = loader.batch_size or 1
@@ -135,14 +149,14 @@ def _resumed(parts: Iterator[Given], origin: dict[str, Any]) -> Iterator[Given]:
         )
 
 
-def _dealer(loader: Native) -> Any:
+def _dealer(loader: Ordered) -> Any:
     """Return the sampler if it is torch's DistributedSampler, else None."""
     torch = sys.modules.get("torch")
     known = torch is not None and type(loader.sampler) is torch.utils.data.DistributedSampler
     return loader.sampler if known else None
 
 
-def _dealt_anew(loader: Native, pending: Place, origin: dict[str, Any]) -> Iterator[Given]:
+def _dealt_anew(loader: Ordered, pending: Place, origin: dict[str, Any]) -> Iterator[Given]:
     """Yield the parts of a DistributedSampler's order after the samples that all ranks together have had. The state may
     be that of another rank, and of another number of ranks."""
     from .shares import Dealt, order_of, other_order, rank_of, refuse_other_epoch, share_of
@@ -173,7 +187,7 @@ class _Sampled:
     all at once, that would take a tenth of a second, for which a GPU would wait. It also remembers which samples came
     before: repeated ones get new random draws."""
 
-    def __init__(self, loader: Native, samples: list[int] | None = None, before: int = 0) -> None:
+    def __init__(self, loader: Ordered, samples: list[int] | None = None, before: int = 0) -> None:
         """`samples` are given instead of the sampler's: a share of a DistributedSampler's order after `before`."""
         self._sized = loader.sampler is None  # the batches have sizes of their own
         self._size = loader.batch_size or 1
@@ -184,7 +198,7 @@ class _Sampled:
         self._samples = 0  # in them
         self._seen: np.ndarray | None = None  # a bit for each sample of the dataset, from the second part on
         self._error: Exception | None = None  # to be raised after the samples before it
-        self._count = len(loader.compiled.handle)
+        self._count = loader.samples()
         self._rank = _unshared_rank(loader)
         self._number = self._position = self._batch = 0
 
@@ -255,7 +269,7 @@ def _repeated(indices: np.ndarray, seen: np.ndarray) -> np.ndarray:
     return (repeated | again).view(np.uint8)
 
 
-def _unshared_rank(loader: Native) -> int:
+def _unshared_rank(loader: Ordered) -> int:
     """Return this process's rank if a sampler may give several ranks the same samples (as repeated augmentation does),
     which must be augmented differently; 0 if each sample goes to one rank."""
     torch = sys.modules.get("torch")
@@ -267,7 +281,7 @@ def _unshared_rank(loader: Native) -> int:
     return int(torch.distributed.get_rank())
 
 
-def _shares(loader: Native, before: int) -> dict[str, Any]:
+def _shares(loader: Ordered, before: int) -> dict[str, Any]:
     """Return how a DistributedSampler divides the epoch, for the saved state; nothing for other samplers."""
     dealer = _dealer(loader)
     if dealer is None:
@@ -284,7 +298,7 @@ def _chunks(sampler: Any, size: int) -> Iterator[np.ndarray]:
         yield chunk
 
 
-def _batches(loader: Native) -> Iterator[np.ndarray]:
+def _batches(loader: Ordered) -> Iterator[np.ndarray]:
     """Yield what a batch sampler gives."""
     for given in loader.batch_sampler:
         batch = np.fromiter(map(operator.index, given), np.int64)
@@ -309,7 +323,7 @@ def _digest(indices: np.ndarray, sizes: np.ndarray | None, part: int) -> dict[st
 # ---- what torch draws, in the order in which it does ----
 
 
-def _draws_a_base_seed(loader: Native) -> bool:
+def _draws_a_base_seed(loader: Ordered) -> bool:
     if _as_random_sampler(loader):
         return True
     sampled = loader.sampler is not None or loader.batch_sampler is not None
@@ -323,12 +337,12 @@ def _base_seed(generator: Any) -> None:
     torch.empty((), dtype=torch.int64).random_(generator=generator)
 
 
-def _random_sampler(loader: Native, pending: Place | None) -> tuple[np.ndarray, dict[str, Any]]:
+def _random_sampler(loader: Ordered, pending: Place | None) -> tuple[np.ndarray, dict[str, Any]]:
     """Draw as torch's RandomSampler does: a permutation from a seed drawn from torch's default generator, or from the
     given generator, which also draws a second permutation that is not used."""
     import torch
 
-    count = len(loader.compiled.handle)
+    count = loader.samples()
     origin = pending.origin if pending is not None else None
     if loader.generator is None:
         if origin is None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._base.tensors import default_seed, torch_if_installed
 from .._base.unmodified import changes_of_step
-from . import single as _single
+from . import single
 from .arguments import op
 from .blockers import TRANSFORM, Blocked, Blocker
 from .mix import BatchTransform
@@ -285,7 +285,7 @@ def functional_apply(
     >>> once.shape, bool((once == again).all())
     ((3, 4, 4), True)
     """
-    return _single.run(
+    return single.run(
         pipeline_text(transform),
         image,
         _epoch,
