@@ -11,6 +11,25 @@ import sys
 from pathlib import Path
 
 FLOORS = ["base", "order", "source", "codec", "op", "pipe", "gpu", "api"]
+# The Python package, from the ground up: folders and modules, each of which may import those of lines before its own.
+PACKAGE = [
+    "_ext",
+    "_base",
+    "_steps",
+    "_data",
+    "transforms audio",
+    "datasets",
+    "_plan",
+    "_order",
+    "_engine",
+    "_lazy",
+    "_workers",
+    "_loader",
+    "dataloader",
+    "_install _open _verdict synth",
+    "__init__",
+    "demo __main__",
+]
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 # Comments, strings and characters; and what is defined at the outermost level of a C file for other files to use.
 NOT_CODE = re.compile(r"""/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+'""", re.S)
@@ -75,35 +94,48 @@ def find_circle(graph):
     return path[path.index(path[-1]) :] if path else []
 
 
-def executed(body):
-    """The statements below `body`, without those for type checkers alone."""
-    for node in body:
-        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
-            yield from executed(node.orelse)
-            continue
-        yield node
-        yield from executed(n for n in ast.iter_child_nodes(node))
-
-
 def imports(path, modules):
-    """The modules of the package that a file imports, also inside of functions."""
-    for node in executed(ast.parse(path.read_text()).body):
+    """The modules of the package that a file imports, also inside of functions, or for type checkers alone."""
+    folder = ["stoker", *path.relative_to(ROOT / "python/stoker").parent.parts]
+    for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            names = [n.name.split(".") for n in node.names]
-            yield from (name[1] if len(name) > 1 else "__init__" for name in names if name[0] == "stoker")
-        elif isinstance(node, ast.ImportFrom) and (node.level or (node.module or "").split(".")[0] == "stoker"):
-            inside = (node.module or "").removeprefix("stoker").lstrip(".")
-            if inside:
-                yield inside
-            else:
-                yield from (n.name if n.name in modules else "__init__" for n in node.names)
+            found = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = folder[: len(folder) + 1 - node.level] if node.level else []
+            home = ".".join([*base, *filter(None, [node.module])])
+            found = [f"{home}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for name in found:
+            if name.split(".")[0] == "stoker":
+                # A name inside of a module stands for the module, and a folder for its __init__.
+                known = [m for m in (name, f"{name}.__init__", name.rpartition(".")[0]) if m in modules]
+                yield known[0] if known else "stoker.__init__"
+
+
+def package():
+    """What the modules of the Python package import: {module: set of modules}."""
+    home = ROOT / "python"
+    files = {".".join(p.relative_to(home).with_suffix("").parts): p for p in sorted(home.glob("stoker/**/*.py"))}
+    return {name: set(imports(path, {"stoker._ext", *files})) for name, path in files.items()}
+
+
+def upward_imports():
+    levels = {part: level for level, line in enumerate(PACKAGE) for part in line.split()}
+    for name, imported in package().items():
+        part = name.split(".")[1]
+        if part not in levels:
+            yield f"{name}: '{part}' has no place in PACKAGE"
+            continue
+        for target in sorted(imported):
+            other = target.split(".")[1]
+            if other != part and levels.get(other, -1) >= levels[part]:
+                yield f"{name} imports {target}, which lies {'above' if levels[other] > levels[part] else 'beside it'}"
 
 
 def import_circles():
     """Modules of the Python package that import each other, whether at once or later."""
-    files = {p.stem: p for p in sorted((ROOT / "python/stoker").glob("*.py"))}
-    modules = {"_ext", *files}
-    circle = find_circle({name: set(imports(path, modules)) for name, path in files.items()})
+    circle = find_circle(package())
     if circle:
         yield "python/stoker: " + " imports ".join(circle)
 
@@ -192,6 +224,7 @@ def noisy_library():
 
 
 check(list(upward_includes()), "includes point down")
+check(list(upward_imports()), "imports of the Python package point down")
 check(list(import_circles()), "imports of the Python package form no circle")
 check(list(header_circles()), "includes of headers form no circle")
 check(list(file_circles()), "C files that use each other form no circle")

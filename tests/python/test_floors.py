@@ -60,9 +60,34 @@ def test_headers_that_include_each_other(tmp_path):
     assert failures(tmp_path, files)[0] == ["includes of headers form no circle"]
 
 
+PACKAGE_CIRCLE = "imports of the Python package form no circle"
+PACKAGE_LAYERS = "imports of the Python package point down"
+
+
+def python_files(**texts):
+    return {f"python/stoker/{name.replace('__', '/')}.py": text for name, text in texts.items()}
+
+
 def test_modules_that_import_each_other(tmp_path):
-    files = {"python/stoker/a.py": "from . import b\n", "python/stoker/b.py": "def f():\n    from .a import g\n"}
-    assert failures(tmp_path, files)[0] == ["imports of the Python package form no circle"]
+    files = python_files(_base__a="from . import b\n", _base__b="def f():\n    from .a import g\n")
+    assert failures(tmp_path, files)[0] == [PACKAGE_CIRCLE]
+
+
+def test_a_circle_for_type_checkers_alone(tmp_path):
+    files = python_files(_base__a="import stoker._base.b\n", _base__b="if TYPE_CHECKING:\n    from .a import g\n")
+    assert failures(tmp_path, files)[0] == [PACKAGE_CIRCLE]
+
+
+def test_an_import_of_a_room_above(tmp_path):
+    files = python_files(_base__a="def f():\n    from .._order.b import g\n", _order__b="from .._base import c\n")
+    found, output = failures(tmp_path, files)
+    assert found == [PACKAGE_LAYERS]
+    assert "stoker._base.a imports stoker._order.b, which lies above" in output
+
+
+def test_a_module_without_a_place(tmp_path):
+    found, output = failures(tmp_path, python_files(somewhere="import os\n"))
+    assert found == [PACKAGE_LAYERS] and "'somewhere' has no place in PACKAGE" in output
 
 
 def test_a_line_of_106_columns(tmp_path):
