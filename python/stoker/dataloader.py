@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numbers
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
 from ._base.suggest import suggests_keywords

@@ -14,12 +14,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import stoker
+import torch
 import torch.utils.data as tud
 from PIL import Image
 from stoker._base import locks
 from stoker._lazy import compose
 from stoker._lazy import switch as lazy
 from stoker._loader import frameworks
+from stoker._workers import pool, process
 from torchvision import transforms as V
 
 
@@ -63,7 +65,7 @@ class Paused:
 
 
 def modules():
-    return sorted(pathlib.Path(stoker.__file__).parent.glob("*.py"))
+    return sorted(pathlib.Path(stoker.__file__).parent.rglob("*.py"))
 
 
 def test_every_lock_of_a_module_is_one_that_children_can_use():
@@ -73,14 +75,14 @@ def test_every_lock_of_a_module_is_one_that_children_can_use():
     found, allowed = [], []
     for path in modules():
         tree = ast.parse(path.read_text())
-        ours = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module == "locks"]
+        ours = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module == "_base.locks"]
         inside = {id(n) for f in ast.walk(tree) if isinstance(f, (ast.FunctionDef, ast.Lambda)) for n in ast.walk(f)}
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and id(node) not in inside:
                 name = getattr(node.func, "attr", getattr(node.func, "id", ""))
                 if name in kinds:
                     (allowed if ours and isinstance(node.func, ast.Name) else found).append(f"{path.name}:{node.lineno}")
-    assert found == [] and sorted(place.split(":")[0] for place in allowed) == ["frameworks.py", "lazy.py"]
+    assert found == [] and sorted(place.split(":")[0] for place in allowed) == ["frameworks.py", "switch.py"]
 
 
 LOCKS = {"lazy": lazy._lock, "frameworks": frameworks._lock}
@@ -267,3 +269,72 @@ def test_workers_are_forked_while_other_threads_turn_lazy_images_on_and_off(tree
         for one in running:
             one.result()
     lazy_is_consistent()
+
+
+def stuck_workers(monkeypatch, epoch):
+    """How many workers of an epoch were replaced because they could not be seeded, while another thread draws."""
+    replaced = []
+    replace = pool.Pool.replace
+    monkeypatch.setattr(pool.Pool, "replace", lambda self, number, start: [replaced.append(number), replace(self, number, start)])
+    monkeypatch.setattr(process, "_SEEDING_MOST", 0.5)
+    stop = threading.Event()
+
+    def draw():
+        numbers = torch.empty(20_000_000)
+        while not stop.is_set() and not replaced:
+            numbers.normal_()  # torch's generator stays locked meanwhile, and the GIL is free
+
+    thread = threading.Thread(target=draw)
+    thread.start()
+    try:
+        for _ in range(20):  # in case that no fork happened during a draw
+            epoch()
+            if replaced:
+                break
+    finally:
+        stop.set()
+        thread.join()
+    return len(replaced)
+
+
+@pytest.mark.parametrize("iterable", [False, True])
+def test_workers_that_inherit_a_locked_generator_are_replaced(monkeypatch, iterable):
+    class Numbers(tud.IterableDataset if iterable else tud.Dataset):
+        def __len__(self):
+            return 8
+
+        def __getitem__(self, index):
+            return index, torch.rand(())
+
+        def __iter__(self):
+            mine = range(tud.get_worker_info().id, 8, 2)
+            return ((n, torch.rand(())) for n in mine)
+
+    def epoch():
+        generator = torch.Generator().manual_seed(5)  # the loader itself does not wait for torch's
+        return [[t.tolist() for t in b] for b in stoker.DataLoader(Numbers(), 2, num_workers=2, generator=generator)]
+
+    expected = epoch()
+
+    def compared():
+        assert epoch() == expected
+
+    assert stuck_workers(monkeypatch, compared)
+
+
+def test_a_handler_of_alarms_is_kept_in_workers():
+    class Handler(tud.Dataset):
+        def __len__(self):
+            return 1
+
+        def __getitem__(self, index):
+            return signal.getsignal(signal.SIGALRM) is handler, signal.getitimer(signal.ITIMER_REAL)[0]
+
+    def handler(number, frame):
+        pass
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        assert list(stoker.DataLoader(Handler(), num_workers=1, collate_fn=lambda batch: batch[0])) == [(True, 0.0)]
+    finally:
+        signal.signal(signal.SIGALRM, before)

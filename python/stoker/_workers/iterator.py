@@ -202,6 +202,12 @@ class WorkerIterator(PythonIterator):
         # What a worker posted right before it died counts.
         if not gone or self._exchange.wait(self._due(), 0) >= 0:
             return
+        stuck = [number for number in gone if self._pool.was_stuck(number)]
+        for number in stuck:
+            self._begin_again(number)
+        gone = [number for number in gone if number not in stuck]
+        if not gone:
+            return
         sentence = self._pool.how_it_ended(gone[0], self._what_it_did(gone[0])[1])
         if self._skip_errors and not self._iterable:
             for number in gone:
@@ -245,6 +251,11 @@ class WorkerIterator(PythonIterator):
         self._report([{"sample": sample, "status": "killed", "reason": ended}])
         avoid = [*self._each[worker].get("avoid", []), sample]
         self._each[worker]["avoid"] = avoid
+        self._begin_again(worker)
+
+    def _begin_again(self, worker: int) -> None:
+        """Let a new process do the tasks of a worker that is gone."""
+        assert self._pool is not None
         again = {n: t for n, t in self._tasks.items() if t.worker == worker}
         again = {n: t for n, t in again.items() if self._exchange.wait((t.slot,), 0) < 0}
         self._pool.replace(worker, {**self._each[worker]})

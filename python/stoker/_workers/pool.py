@@ -26,9 +26,10 @@ from .._base.warn import warn_user
 from .._lazy import switch as lazy
 from .fetch import Job
 from .handles import warn_of_handles
-from .process import worker_main
+from .process import STUCK, worker_main
 
 _LOOK_FOR_END = 0.05  # seconds
+_STUCK_MOST = 64  # workers of a pool that may be stuck before they begin
 _open: weakref.WeakSet[Pool] = weakref.WeakSet()
 
 
@@ -49,6 +50,7 @@ class Pool:
         self.exchange = exchange
         self.processes: list[Any] = []
         self.is_shut = False
+        self._stuck = 0  # workers that were, so far
         self._context = context or torch.multiprocessing.get_context()
         self._forks = self._context.get_start_method() == "fork"
         self._owner = os.getpid()
@@ -116,6 +118,13 @@ class Pool:
 
     def gone(self) -> list[int]:
         return [number for number, process in enumerate(self.processes) if not process.is_alive()]
+
+    def was_stuck(self, number: int) -> bool:
+        """Return whether a worker ended itself because a lock was held for ever when it was forked, so that another one
+        may do better. It has not called any code of the user's."""
+        stuck = self.processes[number].exitcode == STUCK and self.exchange.doing(number)[0] < 0
+        self._stuck += stuck
+        return stuck and self._stuck <= _STUCK_MOST
 
     def how_it_ended(self, number: int, doing: str) -> str:
         process = self.processes[number]

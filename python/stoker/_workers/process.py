@@ -11,6 +11,7 @@ import pickle
 import signal
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,6 +34,8 @@ FETCH, RESUME = 0, 1  # to a worker: indices; a seed for the next epoch
 DATA, ERROR, END, RESUMED = 0, 1, 2, 3  # from a worker
 
 _LOOK_FOR_PARENT = 1.0  # seconds
+_SEEDING_MOST = 10.0  # seconds
+STUCK = -signal.SIGALRM  # how a worker ends if it cannot be seeded
 _PR_SET_PDEATHSIG = 1  # of prctl
 _SNAPSHOT_SHARE = 0.02  # of a worker's time may be spent on states of datasets
 
@@ -84,7 +87,8 @@ class _Worker:
         self.snapshots = Snapshots(job.snapshot_every, not job.iterable)
 
     def begin(self) -> None:
-        seed = seed_worker(self.job.base_seed, self.number)
+        with _ended_if_stuck():
+            seed = seed_worker(self.job.base_seed, self.number)
         self._seed_pipe(self.job.shared_seed)
         _torch_worker._worker_info = _torch_worker.WorkerInfo(
             id=self.number, num_workers=self.job.workers, seed=seed, dataset=self.dataset
@@ -187,6 +191,23 @@ class _Worker:
             error.exc_msg = f"{name}, raised as a RuntimeError because it cannot be pickled: {error.exc_msg}"
             error.exc_type = RuntimeError
             self._post(slot, ERROR, error)
+
+
+@contextlib.contextmanager
+def _ended_if_stuck() -> Iterator[None]:
+    """End this process if what follows takes long. torch's and NumPy's generators have locks; one that another thread of
+    the loader's process held when this one was forked is never released here."""
+    before = signal.getsignal(signal.SIGALRM)
+    if before is None:  # set by C code, and could not be restored
+        yield
+        return
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # no handler would run while this thread waits for a lock
+    signal.setitimer(signal.ITIMER_REAL, _SEEDING_MOST)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _die_with_parent() -> None:
