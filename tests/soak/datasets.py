@@ -113,8 +113,10 @@ def copied(root, path):
 
 
 def packed(root, program, name, *options):
-    """As `stoker pack` writes it."""
-    subprocess.run([program, "pack", root / "folder", root / name, "--quiet", *options], check=True, capture_output=True)
+    """As `stoker pack` writes it, without what this build cannot decode."""
+    command = [program, "pack", root / "folder", root / name, "--quiet", "--on-error", "skip", *options]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode in (0, 3), done.stderr  # 3: some samples are left out
     return root / name
 
 
