@@ -70,13 +70,14 @@ static void long_streams(void)
 
 static void uniform(void)
 {
-    enum { DRAWS = 1000000, CELLS = 1000 };
+    enum { CELLS = 1000 };
+    const int draws = (int)share_of(1000000);
     static uint64_t counts[CELLS];
     struct st_rng rng;
     bool inside = true;
     double sum = 0, products = 0, before = 0.5;
     st_rng_init(&rng, 11, 0, 0, 0);
-    for (int i = 0; i < DRAWS; i++) {
+    for (int i = 0; i < draws; i++) {
         const double x = st_rng_f64(&rng);
         inside &= x >= 0 && x < 1;
         counts[(int)(x * CELLS)]++;
@@ -85,9 +86,9 @@ static void uniform(void)
         before = x;
     }
     ok(inside, "f64 lies in [0, 1)");
-    ok_likely(chi_deviate(chi_flat(counts, CELLS, DRAWS / CELLS), CELLS - 1), "and is spread evenly");
-    ok_likely((sum / DRAWS - 0.5) * sqrt(12.0 * DRAWS), "with mean 1/2");
-    ok_likely(products * 12 / sqrt(DRAWS), "one draw says nothing about the next");
+    ok_likely(chi_deviate(chi_flat(counts, CELLS, draws / CELLS), CELLS - 1), "and is spread evenly");
+    ok_likely((sum / draws - 0.5) * sqrt(12.0 * draws), "with mean 1/2");
+    ok_likely(products * 12 / sqrt(draws), "one draw says nothing about the next");
 
     inside = true;
     for (int i = 0; i < 10000; i++) {
@@ -101,7 +102,7 @@ static void uniform(void)
 /* Bounds of 3/4 of the range show the bias of a plain modulo at once: a third of the results twice. */
 static void below(void)
 {
-    enum { DRAWS = 300000 };
+    const int draws = (int)share_of(300000);
     static const uint64_t bounds[] = {1,        2,          3,          7,          1000,
                                       3u << 30, UINT32_MAX, 1ull << 32, 3ull << 62, UINT64_MAX};
     for (size_t k = 0; k < sizeof bounds / sizeof *bounds; k++) {
@@ -110,7 +111,7 @@ static void below(void)
         bool inside = true;
         struct st_rng rng;
         st_rng_init(&rng, 5, k, 0, 0);
-        for (int i = 0; i < DRAWS; i++) {
+        for (int i = 0; i < draws; i++) {
             const uint64_t x = st_rng_below(&rng, bound);
             inside &= x < bound;
             counts[(unsigned __int128)x * cells / bound % 12]++;
@@ -119,7 +120,7 @@ static void below(void)
         for (uint64_t c = 0; c < cells; c++) {
             const unsigned __int128 low = ((unsigned __int128)bound * c + cells - 1) / cells;
             const unsigned __int128 high = ((unsigned __int128)bound * (c + 1) + cells - 1) / cells;
-            const double expected = DRAWS * ((double)(high - low) / (double)bound);
+            const double expected = draws * ((double)(high - low) / (double)bound);
             chi += ((double)counts[c] - expected) * ((double)counts[c] - expected) / expected;
         }
         ok(inside, "below(%llu) stays below", (unsigned long long)bound);
@@ -131,12 +132,13 @@ static void below(void)
 
 static void normal(void)
 {
-    enum { DRAWS = 400000, CELLS = 200 };
+    enum { CELLS = 200 };
+    const int draws = (int)share_of(400000);
     static uint64_t counts[CELLS];
     struct st_rng rng;
     double sum = 0, squares = 0, fourths = 0;
     st_rng_init(&rng, 3, 1, 4, 1);
-    for (int i = 0; i < DRAWS; i++) {
+    for (int i = 0; i < draws; i++) {
         const double x = st_rng_normal(&rng);
         sum += x;
         squares += x * x;
@@ -144,10 +146,10 @@ static void normal(void)
         const double below = 0.5 * erfc(-x / sqrt(2)); /* uniform if x is normal */
         counts[below < 1 ? (int)(below * CELLS) : CELLS - 1]++;
     }
-    ok_likely(sum / sqrt(DRAWS), "normal has mean 0");
-    ok_likely((squares / DRAWS - 1) * sqrt(DRAWS / 2.0), "variance 1");
-    ok_likely((fourths / DRAWS - 3) * sqrt(DRAWS / 96.0), "and the right tails");
-    ok_likely(chi_deviate(chi_flat(counts, CELLS, DRAWS / CELLS), CELLS - 1),
+    ok_likely(sum / sqrt(draws), "normal has mean 0");
+    ok_likely((squares / draws - 1) * sqrt(draws / 2.0), "variance 1");
+    ok_likely((fourths / draws - 3) * sqrt(draws / 96.0), "and the right tails");
+    ok_likely(chi_deviate(chi_flat(counts, CELLS, draws / CELLS), CELLS - 1),
               "every half percent is hit evenly");
 }
 
@@ -155,19 +157,19 @@ static void normal(void)
 static void gamma_variates(void)
 {
     static const double shapes[] = {0.4, 1, 7.5};
-    enum { DRAWS = 200000 };
+    const int draws = (int)share_of(200000);
     for (int i = 0; i < 3; i++) {
         const double k = shapes[i];
         double sum = 0, squares = 0;
         struct st_rng rng;
         st_rng_init(&rng, 2, 7, 1, 8);
-        for (int n = 0; n < DRAWS; n++) {
+        for (int n = 0; n < draws; n++) {
             const double apart = exp(st_rng_log_gamma(&rng, k)) - k;
             sum += apart;
             squares += apart * apart;
         }
-        ok_likely(sum / sqrt(DRAWS * k), "gamma variates of shape %g have that mean", k);
-        ok_likely((squares / DRAWS - k) * sqrt(DRAWS / (2 * k * k + 6 * k)), "and that variance");
+        ok_likely(sum / sqrt(draws * k), "gamma variates of shape %g have that mean", k);
+        ok_likely((squares / draws - k) * sqrt(draws / (2 * k * k + 6 * k)), "and that variance");
     }
 }
 
