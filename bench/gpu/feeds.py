@@ -90,7 +90,7 @@ class Stoker(Feed):
 
     def __init__(self, setting, engines="known", workers=None, prefetch=4, augment_on="auto"):
         data = stoker_data(setting)
-        where = {"device": setting.device, "augment_on": augment_on, "engines": engines}
+        where = {"device": setting.device, "augment_on": augment_on, "jpeg_hardware": engines}
         options = {"batch_size": setting.batch, "drop_last": True, "prefetch_factor": prefetch, "pillow": 12,
                    "num_workers": setting.workers if workers is None else workers, "dtype": "bfloat16",
                    "memory_format": "channels_last", **(where if setting.device != "cpu" else {})}
@@ -209,7 +209,7 @@ class TorchvisionCuda(_Torch):
 
 
 CEILING = "resident data (the ceiling)"
-STOKER, STOKER_ALL, STOKER_CPU = "Stoker", 'Stoker, engines="all"', 'Stoker, engines="off"'
+STOKER, STOKER_ALL, STOKER_CPU = "Stoker", 'Stoker, jpeg_hardware="all"', 'Stoker, jpeg_hardware="off"'
 
 
 def makers(setting, torch_workers):

@@ -10,7 +10,7 @@ static const char *const dtype_words[] = {"uint8", "float32", "float16", "bfloat
 static const char *const ragged_words[] = {"list", "pad", NULL};
 static const char *const on_error_words[] = {"raise", "skip", "replace", NULL};
 static const char *const fidelity_words[] = {"exact", "fast", NULL};
-static const char *const engines_words[] = {"known", "all", "off", NULL};
+static const char *const jpeg_hardware_words[] = {"known", "all", "off", NULL};
 static const char *const augment_on_words[] = {"auto", "cpu", "cuda", NULL}; /* of enum stoker_place */
 
 /* clang-format off */
@@ -36,7 +36,8 @@ static const struct ext_option loader_options[] = {
     WORDS(on_error),
     OPTION(error_limit, EXT_U64),
     WORDS(fidelity),
-    WORDS(engines),
+    {"jpeg_hardware", EXT_WORD, offsetof(struct ext_loader_request, options.engines),
+     jpeg_hardware_words},
     OPTION(pillow, EXT_U32),
     OPTION(exif_rotate, EXT_BOOL),
     OPTION(pixel_limit, EXT_U64),

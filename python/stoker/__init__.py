@@ -19,6 +19,7 @@ Python in the loop. The batches do not depend on the number of threads.
 | `datasets`, `open` | folders, archives and tables of samples, on disk or behind URLs |
 | `transforms`, `audio` | what happens to each image or sound |
 | `install`, `lazy_images` | the engine inside code that uses torch and Pillow |
+| `Stats`, `Plan` | what `stats()` and `explain()` of a DataLoader return |
 | `decode`, `order_indices` | parts of the engine on their own |
 | `info`, `cpus`, `GpuWatch`, `verdict` | this build, this machine, and what `stoker run` found out |
 | `StokerError` | the base class of every error that the engine raises |
@@ -33,11 +34,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from . import _ext, audio, datasets, transforms
 from ._base.suggest import no_attribute
 from ._base.tables import counted, html_table
 from ._base.tensors import to_numpy
+from ._engine.stats import Stats
 from ._ext import (
     CorruptSample,
     GpuWatch,
@@ -54,6 +57,7 @@ from ._ext import (
 from ._lazy.switch import lazy_images
 from ._open import open
 from ._plan import from_torchvision as _from_torchvision  # noqa: F401 (it fills in a table)
+from ._plan.explain import Plan
 from ._verdict import Verdict, verdict
 
 __all__ = [
@@ -66,7 +70,9 @@ __all__ = [
     "LimitReached",
     "NotFound",
     "OutOfMemory",
+    "Plan",
     "ReadError",
+    "Stats",
     "StokerError",
     "TransientError",
     "Unsupported",
@@ -105,12 +111,16 @@ def __getattr__(name: str) -> Any:
     return found
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def decode(
     data: Any,
     region: Sequence[int] | None = None,
     exif_rotate: bool = False,
     pixel_limit: int | None = None,
-) -> np.ndarray:
+) -> npt.NDArray[np.uint8]:
     """Decode an image. The pixels are equal to those of `PIL.Image.open(...).convert("RGB")`.
 
     Args:
@@ -151,7 +161,7 @@ def decode(
     )
 
 
-def order_indices(count: int, **options: Any) -> np.ndarray:
+def order_indices(count: int, **options: Any) -> npt.NDArray[np.int64]:
     """Return the order of the samples in one epoch, as the DataLoader of one rank visits them.
 
     Args:

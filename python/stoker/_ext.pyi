@@ -184,7 +184,7 @@ class Loader:
         on_error: str | None = "raise",
         error_limit: int | None = None,
         fidelity: str | None = "exact",
-        engines: str | None = "known",
+        jpeg_hardware: str | None = "known",
         pillow: int | None = 13,
         exif_rotate: bool | None = False,
         pixel_limit: int | None = None,

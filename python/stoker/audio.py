@@ -43,6 +43,10 @@ __all__ = [
     "apply",
 ]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
 EXTENSIONS = (".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3")
 
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 import numbers
 import sys
 from collections.abc import Iterable, Iterator
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from ._base.suggest import suggests_keywords
-from ._base.tensors import device_name, has_cuda, torch_if_installed
+from ._base.tensors import torch_if_installed
 from ._data.base import EngineDataset
 from ._engine.opening import Requested, described, open_engine, settings, warn_of_pinning
 from ._engine.stats import Stats
@@ -31,8 +31,8 @@ from ._plan.options import (
     ENGINE_ONLY,
     refuse_what_needs_the_engine,
     refused_in_python,
+    renamed,
     required,
-    resolved,
     worker_count,
 )
 from ._steps.blockers import Blocker
@@ -128,8 +128,8 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         error_limit: More bad samples than this in one epoch raise an error, whatever `on_error` is.
         fidelity: "exact", or "fast": JPEGs whose crop is at least twice the size of the output are decoded at a half,
             a quarter or an eighth. On photographs the result differs from exact by about 1 level of 255 on average.
-            With `device`, "fast" gives exact pixels too and means engines="all".
-        engines: Which JPEGs the JPEG hardware of `device` decodes, if it has any; the CPU's threads decode the rest.
+            With `device`, "fast" gives exact pixels too and means jpeg_hardware="all".
+        jpeg_hardware: Which JPEGs the decoders of `device` decode, if it has any; the CPU's threads decode the rest.
             The pixels are the same bit for bit, but the hardware does not report damaged data. "known" therefore
             leaves a file to the CPU until its decoder has decoded the file completely once, in the first epoch; with
             `index_dir`, or for tar and TFRecord files, later runs know it too. "all": every baseline file from the
@@ -155,6 +155,7 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
             divide their number; otherwise some are repeated. Without `shard` or a sampler, every rank gets all samples.
         rank: This process, with `world_size`: as `shard`, with explicit numbers. Samples are repeated, never dropped.
         world_size: The number of processes that share the samples.
+        engines: The former name of `jpeg_hardware`; deprecated.
 
     Raises:
         ValueError: An argument has a value that is not allowed; the message names it and what is allowed.
@@ -189,7 +190,7 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         shuffle: bool | None = None,
         sampler: Iterable[Any] | None = None,
         batch_sampler: Iterable[Any] | None = None,
-        num_workers: int | str = "auto",
+        num_workers: int | Literal["auto"] = "auto",
         collate_fn: Any = None,
         pin_memory: bool = False,
         drop_last: bool = False,
@@ -202,32 +203,34 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         persistent_workers: bool | None = None,
         in_order: bool = True,
         pin_memory_device: str = "",
-        compile: bool | str = True,
+        compile: bool | Literal["require"] = True,
         dtype: Any = None,
         memory_format: Any = None,
         seed: int | None = None,
-        seed_by: str = "worker",
-        order: str | None = None,
+        seed_by: Literal["worker", "sample"] = "worker",
+        order: Literal["stoker", "torch"] | None = None,
         snapshot_every_n_steps: int | None = None,
         device: Any = None,
-        augment_on: str = "auto",
+        augment_on: Literal["auto", "cpu", "cuda"] = "auto",
         pinned_limit: int | None = None,
         batch_transforms: Any = None,
-        on_error: str = "raise",
+        on_error: Literal["raise", "skip", "replace"] = "raise",
         error_limit: int | None = None,
-        fidelity: str = "exact",
-        engines: str = "known",
-        pillow: int = 13,
+        fidelity: Literal["exact", "fast"] = "exact",
+        jpeg_hardware: Literal["known", "all", "off"] = "known",
+        pillow: Literal[12, 13] = 13,
         exif_rotate: bool = False,
-        ragged: str | None = None,
-        output: str | None = None,
+        ragged: Literal["list", "pad"] | None = None,
+        output: Literal["torch", "numpy", "dlpack"] | None = None,
         read_ahead: int | None = None,
         max_memory: int | str | None = None,
         pixel_limit: int | None = None,
         shard: bool = False,
         rank: int | None = None,
         world_size: int | None = None,
+        engines: Literal["known", "all", "off"] | None = None,
     ) -> None:
+        jpeg_hardware = renamed("engines", engines, "jpeg_hardware", jpeg_hardware)
         given = {name: value for name, value in locals().items() if name in ENGINE_ONLY}
         if order is None:
             order = "stoker" if isinstance(dataset, EngineDataset) else "torch"
@@ -273,6 +276,7 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         self.on_error = on_error
         self.device = device
         self.error_limit = error_limit
+        self.engines = None
         self.snapshot_every_n_steps = snapshot_every_n_steps
         self._epochs = None if torch_if_installed() is None else Epochs()
         for name, value in given.items():
@@ -398,13 +402,6 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
             self._gather = gather(self.dataset, self.collate_fn)
         return self._gather
 
-    def _device_of_python(self) -> str | None:
-        """Return the device that batches of a dataset written in Python are copied to."""
-        device = resolved(device_name(self.device))
-        if device is not None and not has_cuda():
-            raise RuntimeError(f"device={self.device!r}: torch finds no GPU, or was built without CUDA")
-        return device
-
     def _sample_seed(self) -> int | None:
         """Return the seed for seed_by="sample"; None for seed_by="worker"."""
         if self.seed_by != "sample":
@@ -459,7 +456,7 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         """Return where the time went since the threads were started.
 
         Returns:
-            A dict that prints as a table; `stoker.stats.Stats` describes its keys.
+            A dict that prints as a table; `stoker.Stats` describes its keys.
         """
         if self._native is None:
             why = self._why_python if self.compile is not False and self._gathered() is None else []

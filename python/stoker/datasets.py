@@ -51,6 +51,10 @@ if not TYPE_CHECKING:  # a type checker knows all names
         raise no_attribute(__name__, name, __all__)
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 _OPENED_AS = re.compile(r": open ((\w+):(.*))$")  # what the engine suggests for another kind of data
 
 
@@ -117,7 +121,7 @@ class ImageFolder(Classes, _Folder):
         is_valid_file: Must be None: files are chosen by their extension.
         allow_empty: Accept class folders without images.
         index_dir: A folder to keep the list of files in. It is reused as long as the tree is unchanged, so that a
-            million files need not be listed again. Which JPEGs a GPU's hardware may decode (`engines` of DataLoader)
+            million files need not be listed again. Which JPEGs a GPU's hardware may decode (`jpeg_hardware` of DataLoader)
             is kept there too.
 
     Raises:

@@ -78,6 +78,10 @@ if not TYPE_CHECKING:  # a type checker knows all names
         raise no_attribute(__name__, name, __all__, "torchvision.transforms")
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 class Resize(Transform):
     """Resize the image. The result is equal to Pillow's, byte for byte.
 

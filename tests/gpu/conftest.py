@@ -58,7 +58,7 @@ def load(root, transform=None, **options):
     they take a second to open, and a loader that closes waits for that."""
     options = {"batch_size": 16, "shuffle": True, "seed": SEED, "device": "cuda", **options}
     if options["device"]:
-        options.setdefault("engines", "off")
+        options.setdefault("jpeg_hardware", "off")
     return stoker.DataLoader(stoker.datasets.ImageFolder(root, transform or training()), **options)
 
 

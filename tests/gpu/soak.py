@@ -5,7 +5,7 @@
     python3 tests/gpu/soak.py --maker BUILD/tests/gpu/soak_files [--files 100000] [--damaged 20000] [--seed 1]
 
 ``soak_files`` writes the files, good and damaged ones. An epoch on the CPU alone is the reference; then come epochs on
-the GPU with engines="off", "known" (damaged files included; the first epoch learns) and "all" (good files only), and
+the GPU with jpeg_hardware="off", "known" (damaged files included; the first epoch learns) and "all" (good files only), and
 "known" again after bits of known files were flipped in place. It speaks TAP. With --device cpu, every epoch is the
 CPU's: that tests everything but the GPU.
 """
@@ -60,7 +60,7 @@ class Reference:
 def loader_of(data: Any, mode: str | None, workers: int | str) -> Any:
     """Without a mode, the CPU's."""
     # Engines rest while half of the prefetched batches are ready.
-    device = {} if mode is None else {"device": "cuda", "engines": mode, "prefetch_factor": 8}
+    device = {} if mode is None else {"device": "cuda", "jpeg_hardware": mode, "prefetch_factor": 8}
     return stoker.DataLoader(
         data, batch_size=BATCH, shuffle=True, seed=5, num_workers=workers, on_error="replace", **device
     )

@@ -27,7 +27,7 @@ MODES = ["known", "all"]
 
 def load(root, transform=None, device="cuda", **options):
     if device:
-        options.setdefault("engines", "known")
+        options.setdefault("jpeg_hardware", "known")
     return load_without_engines(root, transform, device=device, **options)
 
 
@@ -83,7 +83,7 @@ def assert_exact(root, transform=CROP, least=50, **options):
 @pytest.mark.parametrize("sampling", ["4:4:4", "4:2:2", "4:2:0", "grey"])
 def test_samplings(tmp_path, pictures, sampling, engines):
     how = {"mode": "L"} if sampling == "grey" else {"subsampling": sampling}
-    assert_exact(make_set(tmp_path / "set", pictures, 768, **how), engines=engines)
+    assert_exact(make_set(tmp_path / "set", pictures, 768, **how), jpeg_hardware=engines)
 
 
 def test_fast_is_exact_too(tmp_path, pictures):
@@ -92,7 +92,7 @@ def test_fast_is_exact_too(tmp_path, pictures):
 
 @pytest.mark.parametrize("quality", [1, 10, 50, 75, 100])
 def test_qualities(tmp_path, pictures, quality):
-    assert_exact(make_set(tmp_path / "set", pictures, 512, quality=quality), engines="all")
+    assert_exact(make_set(tmp_path / "set", pictures, 512, quality=quality), jpeg_hardware="all")
 
 
 @pytest.mark.parametrize("transform", [JITTER, training(224), T.Compose([T.Resize(70), T.CenterCrop(64), T.PILToTensor()])],
@@ -117,7 +117,7 @@ def test_sizes(tmp_path):
     plain = T.Compose([T.RandomResizedCrop(64, scale=(0.05, 1.0)), T.PILToTensor()])
     want, done = reference(root, plain, batch_size=128), 0
     for _ in range(4):  # new loaders: with time, engine threads decode the smallest files themselves
-        loader = load(root, plain, batch_size=128, num_workers=1, engines="all")
+        loader = load(root, plain, batch_size=128, num_workers=1, jpeg_hardware="all")
         wait_for_engines(loader)
         assert_same(on_cpu(loader), want)
         if engines(loader)["engines_note"]:
@@ -135,7 +135,7 @@ def test_sizes(tmp_path):
 def test_other_files(tmp_path, pictures, how, engines):
     """Files that engines do not support, or would decode wrongly, are decoded by the CPU."""
     root = make_set(tmp_path / "set", pictures[:6], 256, **dict(how))
-    loader = load(root, CROP, engines=engines, batch_size=64)
+    loader = load(root, CROP, jpeg_hardware=engines, batch_size=64)
     wait_for_engines(loader)
     for epoch in range(2):
         loader.set_epoch(epoch)
@@ -148,14 +148,14 @@ def test_other_files(tmp_path, pictures, how, engines):
 def test_bad_files_are_reported(bad_folder):
     def bad(**options):
         loader = load(bad_folder, on_error="replace", batch_size=8, **options)
-        if "engines" in options:
+        if "jpeg_hardware" in options:
             wait_for_engines(loader)
         labels = torch.cat([labels.cpu() for _, labels in loader])
         return labels, sorted(entry["sample"] for entry in loader.bad_samples())
 
     want = bad(device=None)
     for mode in MODES:
-        got = bad(engines=mode)
+        got = bad(jpeg_hardware=mode)
         assert torch.equal(got[0], want[0]) and got[1] == want[1] and len(got[1]) == 2
 
 
@@ -224,7 +224,7 @@ def test_knowledge_is_kept(tmp_path, pictures):
 
 
 def test_off(folder):
-    loader = load(folder, engines="off")
+    loader = load(folder, jpeg_hardware="off")
     for epoch in range(2):
         loader.set_epoch(epoch)
         for _ in loader:
@@ -236,7 +236,7 @@ def test_off(folder):
 
 def test_close_while_engines_open(folder):
     for wait in (0, 0.05, 0.4):
-        loader = load(folder, engines="all")
+        loader = load(folder, jpeg_hardware="all")
         next(iter(loader))
         time.sleep(wait)
         del loader

@@ -250,7 +250,7 @@ def test_two_processes_under_torchrun(folder, tmp_path):
 
 @pytest.mark.parametrize("engines", ["off", "all"])
 def test_memory_stays_flat(folder, engines):
-    loader = load(folder, batch_size=8, engines=engines)
+    loader = load(folder, batch_size=8, jpeg_hardware=engines)
     if engines != "off":
         wait_for_engines(loader)
     free, warm = [], 6  # epochs until every slot has been used, by the CPUs at least
@@ -265,7 +265,7 @@ def test_memory_stays_flat(folder, engines):
     assert len(fell) <= (1 if engines == "off" else 20), fell
     del loader
     for _ in range(4):
-        list(load(folder, batch_size=8, engines=engines))
+        list(load(folder, batch_size=8, jpeg_hardware=engines))
     torch.cuda.synchronize()
     assert torch.cuda.mem_get_info()[0] >= free[warm] - (64 << 20)
 

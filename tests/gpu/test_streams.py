@@ -48,7 +48,7 @@ def test_delayed_kernels_on_the_default_stream(folder, where):
 
 def test_delayed_kernels_after_the_jpeg_engines(folder):
     """The engines write to a slot's memory without regard to streams."""
-    loader = load(folder, batch_size=8, prefetch_factor=1, num_workers=1, engines="all")
+    loader = load(folder, batch_size=8, prefetch_factor=1, num_workers=1, jpeg_hardware="all")
     wait_for_engines(loader)
     assert_same(delayed_copies(loader), reference_epochs(folder, batch_size=8))
     device = loader.stats()["device"]

@@ -51,13 +51,13 @@ def test_images_that_are_not_twice_as_large_are_exact(photos):
 def test_engines_change_nothing_without_a_device(photos, engines):
     """The JPEG hardware of a GPU decodes to the same pixels; without a GPU there is none."""
     data = stoker.datasets.ImageFolder(photos, T.Compose([T.RandomResizedCrop(64), T.PILToTensor()]))
-    loader = stoker.DataLoader(data, batch_size=10, num_workers=1, seed=3, engines=engines, output="numpy")
-    assert loader.engines == engines
+    loader = stoker.DataLoader(data, batch_size=10, num_workers=1, seed=3, jpeg_hardware=engines, output="numpy")
+    assert loader.jpeg_hardware == engines
     copy = pickle.loads(pickle.dumps(loader))  # noqa: S301
-    assert copy.engines == engines
-    assert loader._options_beyond_torch()["engines"] == engines
+    assert copy.jpeg_hardware == engines
+    assert loader._options_beyond_torch()["jpeg_hardware"] == engines
     plain = stoker.DataLoader(data, batch_size=10, num_workers=1, seed=3, output="numpy")
-    assert plain.engines == "known"
+    assert plain.jpeg_hardware == "known"
     expected = next(iter(plain))[0]
     for one in (loader, copy):
         assert np.array_equal(next(iter(one))[0], expected)

@@ -64,7 +64,7 @@ def test_rehearsal(tmp_path):
                "--images", "24", "--out", tmp_path)
     found = json.loads((tmp_path / "train_gpu.json").read_text())
     trained = found["train"]["rehearsal"]
-    names = ["torch DataLoader, 1 workers", "Stoker", 'Stoker, engines="off"']
+    names = ["torch DataLoader, 1 workers", "Stoker", 'Stoker, jpeg_hardware="off"']
     assert list(trained) == ["resident data (the ceiling)", *names] and list(found["loader"]) == names
     for got in [*trained.values(), *found["loader"].values()]:
         assert got["rate"] > 0 and got["images"] > 0 and got["stall_ms"] >= 0 and got["cpu_per_1000"] > 0

@@ -73,7 +73,7 @@ def _opened(loader: Any, compiled: Compiled, requested: Requested) -> Native:
         "on_error": loader.on_error,
         "error_limit": loader.error_limit,
         "fidelity": loader.fidelity,
-        "engines": loader.engines,
+        "jpeg_hardware": loader.jpeg_hardware,
         "pillow": loader.pillow,
         "exif_rotate": loader.exif_rotate,
         "pixel_limit": _pixel_limit(loader, compiled),

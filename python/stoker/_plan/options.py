@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 from .._base.tensors import torch_if_installed
+from .._base.warn import warn_user
 from .._steps.blockers import Blocker
 from .compile import Compiled
 
@@ -18,7 +19,7 @@ ENGINE_ONLY: dict[str, Any] = {
     "pinned_limit": None,
     "batch_transforms": None,
     "fidelity": "exact",
-    "engines": "known",
+    "jpeg_hardware": "known",
     "pillow": 13,
     "exif_rotate": False,
     "ragged": None,
@@ -44,6 +45,14 @@ def refuse_what_needs_the_engine(why: list[Blocker], given: dict[str, Any]) -> N
         raise NotImplementedError(
             f"the engine cannot run this dataset: {reasons}. Running it in Python needs torch, which is not installed"
         )
+
+
+def renamed(old: str, given: Any, new: str, value: Any) -> Any:
+    """Return the value of an option that may be given by its former name."""
+    if given is None:
+        return value
+    warn_user(f"{old}= is deprecated: use {new}=", DeprecationWarning)
+    return given
 
 
 def required(why: list[Blocker]) -> NotImplementedError:

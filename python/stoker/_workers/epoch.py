@@ -17,13 +17,23 @@ from torch.utils.data import dataloader as _torch
 from torch.utils.data._utils import pin_memory as _pinning
 
 from .._base.tables import counted
+from .._base.tensors import device_name, has_cuda
 from .._engine.gpu_copies import Copier
 from .._engine.stats import Stats
 from .._order.position import VERSION, Draws, start_of_epoch
+from .._plan.options import resolved
 from .fetch import Fetcher, Job
 from .seeds import Occurrences, generators_kept
 
 _BAD_KEPT = 1024
+
+
+def _device(device: Any) -> str | None:
+    """Return the device that batches are copied to."""
+    name = resolved(device_name(device))
+    if name is not None and not has_cuda():
+        raise RuntimeError(f"device={device!r}: torch finds no GPU, or was built without CUDA")
+    return name
 
 
 class Epochs:
@@ -120,7 +130,7 @@ class PythonIterator(_torch._BaseDataLoaderIter):
             self._base_seed = self._start["base_seed"]
             if self._start.get("begun", True):
                 torch.set_rng_state(before)  # the base seed was drawn when the epoch began
-        device = loader._device_of_python()
+        device = _device(loader.device)
         self._copier = None if device is None else Copier(device)
         self._pin_memory = self._pin_memory or device is not None
         self._pin_memory_device = self._pin_memory_device or (device and "cuda")
