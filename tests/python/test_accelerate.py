@@ -241,4 +241,4 @@ def test_no_option_is_forgotten():
     """What torch's loader has not is handed on, apart from shares."""
     ours, torchs = (set(inspect.signature(kind.__init__).parameters) for kind in (stoker.DataLoader, tud.DataLoader))
     handed_on = stoker.DataLoader(Numbers(3))._options_beyond_torch()
-    assert ours - torchs - set(handed_on) == {"shard", "rank", "world_size"}
+    assert ours - torchs - set(handed_on) == {"shard", "rank", "world_size", "engines"}  # a former name
