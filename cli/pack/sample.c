@@ -5,7 +5,7 @@
 #include "cli/pack/pack.h"
 
 #include "base/cpu.h"
-#include "op/kernels.h"
+#include "op/kernels/kernels.h"
 #include "source/names.h"
 #include "source/reader/reader.h"
 

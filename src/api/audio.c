@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "api/sized.h"
-#include "op/audio.h"
+#include "op/sound/audio.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,7 @@
  */
 #include "api/sized.h"
 #include "codec/jpeg/regular.h"
-#include "op/colour.h"
+#include "op/colour/colour.h"
 #include "pipe/steps.h"
 
 #include <stdlib.h>

@@ -4,9 +4,9 @@
  * undefined. This must be compiled without fusing multiplications and additions (nvcc: --fmad=false).
  *
  *   here              specification
- *   st_sums           op/kernels_c.c: settle, across_row3, st_down_c
- *   st_px_blend ...   op/colour_rows.c
- *   st_mean_level     op/colour.c: st_colour_contrast
+ *   st_sums           op/kernels/kernels_c.c: settle, across_row3, st_down_c
+ *   st_px_blend ...   op/colour/colour_rows.c
+ *   st_mean_level     op/colour/colour.c: st_colour_contrast
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,7 +14,7 @@
 #define ST_GPU_ARITH_H
 
 #include "gpu/both.h"
-#include "op/kernels.h"
+#include "op/kernels/kernels.h"
 
 ST_BOTH uint32_t st_byte(uint32_t px, int32_t c)
 {

@@ -13,10 +13,10 @@
 #define ST_OP_IMAGE_H
 
 #include "codec/codec.h"
-#include "op/colour.h"
+#include "op/colour/colour.h"
 #include "op/pending.h"
-#include "op/resize.h"
-#include "op/turn.h"
+#include "op/resize/resize.h"
+#include "op/geometry/turn.h"
 
 struct st_image;
 struct st_jpeg_kernels;

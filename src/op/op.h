@@ -8,7 +8,7 @@
 #ifndef ST_OP_OP_H
 #define ST_OP_OP_H
 
-#include "op/erase.h"
+#include "op/tensor/erase.h"
 #include "op/image.h"
 #include "order/rng.h"
 
@@ -74,7 +74,7 @@ struct st_op {
     bool holds; /* random_apply: contains other ops, which the pipeline runs */
     /* holds: whether the inner ops run for this sample */
     bool (*chosen)(const void *self, struct st_rng *rng);
-    /* Ops on sounds have these instead of `plan` and `run`; plan_audio may be NULL. (op/audio.h) */
+    /* Ops on sounds have these instead of `plan` and `run`; plan_audio may be NULL. (sound/audio.h) */
     int (*plan_audio)(void *self, struct st_audio_shape *shape, struct stoker_error *err);
     int (*run_audio)(const void *self, struct st_rng *rng, struct st_audio *audio,
                      struct stoker_error *err);

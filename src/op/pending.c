@@ -5,8 +5,8 @@
 #include "op/pending.h"
 
 #include "base/functions.h"
-#include "op/colour.h"
-#include "op/turn.h"
+#include "op/colour/colour.h"
+#include "op/geometry/turn.h"
 
 #include <string.h>
 

@@ -25,7 +25,7 @@
 #define ST_PIPE_DEVICE_H
 
 #include "base/mem.h"
-#include "op/finish.h"
+#include "op/tensor/finish.h"
 #include "op/pending.h"
 
 /* The taps of one axis in the heap, as in struct st_taps: int32_t first[count], then int32_t

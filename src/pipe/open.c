@@ -6,7 +6,7 @@
 #include "base/cpu.h"
 #include "base/text.h"
 #include "base/threads.h"
-#include "op/taps_kept.h"
+#include "op/resize/taps_kept.h"
 #include "pipe/audio.h"
 #include "pipe/jpeg_engine.h"
 #include "pipe/marks_kept.h"

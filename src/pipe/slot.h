@@ -15,8 +15,8 @@
 
 #include "base/budget.h"
 #include "base/mem.h"
-#include "op/audio.h"
-#include "op/finish.h"
+#include "op/sound/audio.h"
+#include "op/tensor/finish.h"
 #include "pipe/columns.h"
 #include "pipe/device.h"
 

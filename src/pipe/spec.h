@@ -9,7 +9,7 @@
 #ifndef ST_PIPE_SPEC_H
 #define ST_PIPE_SPEC_H
 
-#include "op/audio.h"
+#include "op/sound/audio.h"
 #include "op/op.h"
 
 #include <stdatomic.h>

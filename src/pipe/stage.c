@@ -11,7 +11,7 @@
 
 #include "base/text.h"
 
-#include "op/taps_kept.h"
+#include "op/resize/taps_kept.h"
 
 #include <string.h>
 

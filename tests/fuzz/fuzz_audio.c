@@ -5,7 +5,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "op/audio.h"
+#include "op/sound/audio.h"
 
 #include "leaks.h"
 

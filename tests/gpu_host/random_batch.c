@@ -4,10 +4,10 @@
  */
 #include "gpu_host/random_batch.h"
 #include "codec/planes_rgb.h"
-#include "op/colour.h"
-#include "op/erase.h"
-#include "op/resize_taps.h"
-#include "op/turn.h"
+#include "op/colour/colour.h"
+#include "op/tensor/erase.h"
+#include "op/resize/taps.h"
+#include "op/geometry/turn.h"
 #include "op/variants.h"
 
 /* ---- the host half ----------------------------------------------------------------------------- */

@@ -5,7 +5,7 @@
 #ifndef ST_TESTS_RANDOM_BATCH_H
 #define ST_TESTS_RANDOM_BATCH_H
 
-#include "op/resize.h"
+#include "op/resize/resize.h"
 #include "pipe/device.h"
 
 /* What chance may choose from. */

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "op/resize_taps.h"
+#include "op/resize/taps.h"
 #include "pipe/device.h"
 
 enum {

@@ -4,7 +4,7 @@
 #include "gpu/stage.h"
 #include "gpu_host/host_kernels.h"
 #include "gpu_host/random_batch.h"
-#include "op/colour.h"
+#include "op/colour/colour.h"
 #include "op/variants.h"
 
 /* The batch, made by the kernels in memory of exactly its size. NULL when it is as expected. */

@@ -13,7 +13,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "codec/codec.h"
-#include "op/audio.h"
+#include "op/sound/audio.h"
 #include "source/kinds.h"
 #include "source/reader/reader.h"
 

@@ -3,8 +3,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "op/audio.h"
-#include "op/spectrum.h"
+#include "op/sound/audio.h"
+#include "op/sound/spectrum.h"
 
 #include "tap.h"
 

@@ -1,6 +1,6 @@
 /* Finishing: the table is torchvision's arithmetic step by step, in every type; rows land where they
  * belong, turned as asked; what makes no sense is refused. */
-#include "op/finish.h"
+#include "op/tensor/finish.h"
 #include "variants.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* Every variant of every kernel gives the bytes of the C version, over all small widths, and writes
  * nothing else. With --bench they are timed as well. */
 #include "base/clock.h"
-#include "op/resize_taps.h"
+#include "op/resize/taps.h"
 #include "variants.h"
 
 /* ---- horizontal -------------------------------------------------------------------------------- */

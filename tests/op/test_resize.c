@@ -1,6 +1,6 @@
 /* Resizing gives the bytes of a plain two-pass resampler in 22-bit fixed point, for every filter, both
  * orders of the passes, any window, and every variant of the kernels. */
-#include "op/resize.h"
+#include "op/resize/resize.h"
 #include "variants.h"
 
 #include <math.h>

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "base/threads.h"
-#include "op/taps_kept.h"
+#include "op/resize/taps_kept.h"
 #include "tap.h"
 
 #include <pthread.h>

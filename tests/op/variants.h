@@ -5,7 +5,7 @@
 #ifndef ST_TESTS_OP_VARIANTS_H
 #define ST_TESTS_OP_VARIANTS_H
 
-#include "op/kernels.h"
+#include "op/kernels/kernels.h"
 #include "tap.h"
 
 #include <string.h>

@@ -11,8 +11,8 @@
 #define ST_TESTS_PIPE_HOST_DEVICE_H
 
 #include "codec/planes_rgb.h"
-#include "op/colour.h"
-#include "op/erase.h"
+#include "op/colour/colour.h"
+#include "op/tensor/erase.h"
 #include "pipe/loader.h"
 
 #include <stdlib.h>

@@ -1,0 +1,90 @@
+/* colour.c - brightness, contrast, saturation, hue and grey, with the same results as Pillow
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "op/colour/colour.h"
+
+extern const struct st_colour_rows st_colour_rows_c;
+#if defined(__x86_64__)
+extern const struct st_colour_rows st_colour_rows_avx2, st_colour_rows_avx512;
+#endif
+
+const struct st_colour_rows *st_colour_rows_for(enum st_cpu_level level)
+{
+#if defined(__x86_64__)
+    if (level >= ST_CPU_AVX512)
+        return &st_colour_rows_avx512;
+    if (level >= ST_CPU_AVX2)
+        return &st_colour_rows_avx2;
+#endif
+    (void)level; /* on aarch64 the compiler vectorises the plain C version */
+    return &st_colour_rows_c;
+}
+
+static size_t row_bytes(const struct st_view *v) { return (size_t)v->width * (size_t)v->channels; }
+
+static void blend_all(const struct st_colour_rows *rows, const struct st_view *pixels, float level,
+                      float factor)
+{
+    for (int32_t y = 0; y < pixels->height; y++)
+        rows->blend(st_row(pixels, y), row_bytes(pixels), level, factor);
+}
+
+void st_colour_brightness(const struct st_colour_rows *rows, const struct st_view *pixels, float factor)
+{
+    blend_all(rows, pixels, 0, factor);
+}
+
+static uint64_t byte_sum(const uint8_t *row, size_t count)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += row[i];
+    return sum;
+}
+
+void st_colour_contrast(const struct st_colour_rows *rows, const struct st_view *pixels, float factor)
+{
+    uint64_t sum = 0;
+    for (int32_t y = 0; y < pixels->height; y++)
+        sum += pixels->channels == 1 ? byte_sum(st_row(pixels, y), (size_t)pixels->width)
+                                     : rows->grey_sum(st_row(pixels, y), (size_t)pixels->width);
+    const double mean = (double)sum / ((double)pixels->width * pixels->height);
+    blend_all(rows, pixels, (float)(int32_t)(mean + 0.5), factor);
+}
+
+void st_colour_saturation(const struct st_colour_rows *rows, const struct st_view *pixels, float factor)
+{
+    for (int32_t y = 0; pixels->channels == 3 && y < pixels->height; y++)
+        rows->saturate(st_row(pixels, y), (size_t)pixels->width, factor);
+}
+
+void st_colour_hue(const struct st_colour_rows *rows, const struct st_view *pixels, float factor)
+{
+    const uint8_t shift = st_hue_shift(factor);
+    for (int32_t y = 0; pixels->channels == 3 && y < pixels->height; y++)
+        rows->hue(st_row(pixels, y), (size_t)pixels->width, shift);
+}
+
+void st_colour_grey(const struct st_colour_rows *rows, const struct st_view *pixels,
+                    const struct st_view *out)
+{
+    for (int32_t y = 0; y < pixels->height; y++)
+        rows->grey(st_row(out, y), st_row(pixels, y), (size_t)pixels->width);
+}
+
+void st_colour_triple(const struct st_view *pixels, const struct st_view *out)
+{
+    for (int32_t y = 0; y < pixels->height; y++) {
+        const uint8_t *from = st_row(pixels, y);
+        uint8_t *to = st_row(out, y);
+        for (size_t x = 0; x < (size_t)pixels->width; x++)
+            to[3 * x] = to[3 * x + 1] = to[3 * x + 2] = from[x];
+    }
+}
+
+void st_colour_grey3(const struct st_colour_rows *rows, const struct st_view *pixels)
+{
+    for (int32_t y = 0; y < pixels->height; y++)
+        rows->grey3(st_row(pixels, y), (size_t)pixels->width);
+}

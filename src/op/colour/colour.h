@@ -1,0 +1,49 @@
+/* colour.h - brightness, contrast, saturation, hue and grey, with the same results as Pillow
+ *
+ * Where Pillow's builds differ, all machines follow x86-64: Pillow's aarch64 build fuses the
+ * multiplication and addition of a blend, which changes a few values by one level. Only single images
+ * can follow that build, on request.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ST_OP_COLOUR_COLOUR_H
+#define ST_OP_COLOUR_COLOUR_H
+
+#include "base/cpu.h"
+#include "base/pixels.h"
+
+/* The inner loops over `count` pixels (`count` bytes for blend). One source file, compiled for each kind
+ * of CPU; all variants give the same bytes. */
+struct st_colour_rows {
+    /* Moves values away from `level` by `factor` (below 1: towards it). */
+    void (*blend)(uint8_t *row, size_t count, float level, float factor);
+    /* Moves each pixel away from its own grey value. RGB. */
+    void (*saturate)(uint8_t *row, size_t count, float factor);
+    /* Rotates the hue by shift / 256 of a full turn. RGB. */
+    void (*hue)(uint8_t *row, size_t count, uint8_t shift);
+    /* The grey values of RGB pixels; grey3 writes them to all three channels in place. */
+    void (*grey)(uint8_t *to, const uint8_t *row, size_t count);
+    void (*grey3)(uint8_t *row, size_t count);
+    uint64_t (*grey_sum)(const uint8_t *row, size_t count);
+};
+/* Blends as Pillow's aarch64 build does, for images that must equal those of the Pillow installed. */
+extern const struct st_colour_rows st_colour_rows_fused;
+/* The table for a level, or for the next lower one in this build. */
+const struct st_colour_rows *st_colour_rows_for(enum st_cpu_level level);
+
+/* The rotation for a hue factor, in 1/256 of a full turn. */
+static inline uint8_t st_hue_shift(float factor) { return (uint8_t)(int32_t)((double)factor * 255); }
+
+/* On whole images of 1 or 3 channels. */
+void st_colour_brightness(const struct st_colour_rows *rows, const struct st_view *pixels, float factor);
+void st_colour_contrast(const struct st_colour_rows *rows, const struct st_view *pixels, float factor);
+void st_colour_saturation(const struct st_colour_rows *rows, const struct st_view *pixels, float factor);
+void st_colour_hue(const struct st_colour_rows *rows, const struct st_view *pixels, float factor);
+/* RGB to grey; `out` has 1 channel. */
+void st_colour_grey(const struct st_colour_rows *rows, const struct st_view *pixels,
+                    const struct st_view *out);
+/* Grey to RGB with equal values. */
+void st_colour_triple(const struct st_view *pixels, const struct st_view *out);
+void st_colour_grey3(const struct st_colour_rows *rows, const struct st_view *pixels);
+
+#endif

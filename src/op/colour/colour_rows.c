@@ -1,0 +1,197 @@
+/* colour_rows.c - the inner loops of the colour ops, written for auto-vectorisation
+ *
+ * Compiled once for each kind of CPU; ST_COLOUR_ROWS is the name of the table.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "op/colour/colour.h"
+
+#include <string.h>
+
+enum { CHUNK = 128 }; /* pixels split into planes at a time */
+
+struct planes {
+    float r[CHUNK], g[CHUNK], b[CHUNK];
+};
+
+static inline uint32_t luma(uint32_t r, uint32_t g, uint32_t b)
+{
+    return (19595 * r + 38470 * g + 7471 * b + 0x8000) >> 16;
+}
+
+/* Pillow's blend: two rounded operations, or one where its compiler fused them; then truncation. */
+static inline float blended(float from, float to, float factor)
+{
+#if defined(ST_COLOUR_FUSED)
+    const float mixed = __builtin_fmaf(factor, to - from, from);
+#else
+    const float mixed = from + factor * (to - from);
+#endif
+    const float above = mixed > 0 ? mixed : 0;
+    return above < 255 ? above : 255;
+}
+
+static void blend(uint8_t *restrict row, size_t count, float level, float factor)
+{
+    for (size_t i = 0; i < count; i++)
+        row[i] = (uint8_t)(int32_t)blended(level, row[i], factor);
+}
+
+static void split(struct planes *restrict p, const uint8_t *restrict row, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        p->r[i] = row[3 * i];
+        p->g[i] = row[3 * i + 1];
+        p->b[i] = row[3 * i + 2];
+    }
+}
+
+static void join(uint8_t *restrict row, const struct planes *restrict p, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        row[3 * i] = (uint8_t)(int32_t)p->r[i];
+        row[3 * i + 1] = (uint8_t)(int32_t)p->g[i];
+        row[3 * i + 2] = (uint8_t)(int32_t)p->b[i];
+    }
+}
+
+static void saturate(uint8_t *row, size_t count, float factor)
+{
+    struct planes p;
+    for (size_t done = 0; done < count; done += CHUNK, row += 3 * CHUNK) {
+        const size_t n = count - done < CHUNK ? count - done : CHUNK;
+        split(&p, row, n);
+        for (size_t i = 0; i < n; i++) {
+            /* Floats below 2^24 represent integers exactly, so this is the same sum as in luma(). */
+            const float sum = 19595 * p.r[i] + 38470 * p.g[i] + 7471 * p.b[i] + 0x8000;
+            const float grey = (float)((int32_t)sum >> 16);
+            p.r[i] = blended(grey, p.r[i], factor);
+            p.g[i] = blended(grey, p.g[i], factor);
+            p.b[i] = blended(grey, p.b[i], factor);
+        }
+        join(row, &p, n);
+    }
+}
+
+/* ---- hue ---------------------------------------------------------------------------------------- */
+
+#if defined(__AVX512F__)
+enum { LANES = 16 };
+#elif defined(__AVX2__)
+enum { LANES = 8 };
+#else
+enum { LANES = 4 };
+#endif
+#define LEVEL (1.0f / 255) /* a product with it gives the same bytes as dividing by 255 */
+
+typedef float vec __attribute__((vector_size(LANES * 4)));
+typedef int32_t ivec __attribute__((vector_size(LANES * 4)));
+
+static inline vec either(ivec which, vec yes, vec no)
+{
+    return (vec)(((ivec)yes & which) | ((ivec)no & ~which));
+}
+
+static inline vec least(vec a, vec b) { return either(a < b, a, b); }
+static inline vec most(vec a, vec b) { return either(a > b, a, b); }
+static inline vec whole(vec a) { return __builtin_convertvector(__builtin_convertvector(a, ivec), vec); }
+
+/* Hue, 0 to 255. The middle channel's position between the other two takes one rounded division; the
+ * sum, the sixth and the reduction to [0, 1) are each rounded once, as in Pillow. */
+static inline vec hue_of(vec r, vec g, vec b, vec high, vec low, vec span)
+{
+    const vec none = {0};
+    const vec mid = r + g + b - high - low;
+    const vec x = (high - mid) / either(span > 0, span, none + 1);
+    const vec in_r = either(g >= b, 1 - x, x - 1);
+    const vec in_g = either(r >= b, 1 + x, 3 - x);
+    const vec in_b = either(g >= r, 3 + x, 5 - x);
+    const vec sixth = either(r >= high, in_r, either(g >= high, in_g, in_b)) / 6;
+    const vec turn = either(sixth < 0, sixth + 1, sixth);
+    /* The integer part of the exact product turn * 255: where rounding took the product up to the next
+     * integer, turn * 256 minus that integer (both exact) is less than turn. */
+    const vec rounded = whole(turn * 255);
+    const vec hue = either(turn * 256 - rounded < turn, rounded - 1, rounded);
+    return either(span > 0, hue, none);
+}
+
+/* A channel: `high`, reduced by the fraction of its depth that the position on the colour circle
+ * requires. */
+static inline vec channel(vec high, vec depth, vec share)
+{
+    const vec none = {0};
+    return whole(high * (1 - depth * (most(least(share, none + 255), none) * LEVEL)) + 0.5f);
+}
+
+static inline void hue_turn(vec *red, vec *green, vec *blue, float shift)
+{
+    const vec none = {0};
+    const vec r = *red, g = *green, b = *blue;
+    const vec high = most(most(r, g), b), low = least(least(r, g), b), span = high - low;
+    const vec moved = hue_of(r, g, b, high, low, span) + shift;
+    const vec depth = whole(span * 255 / either(high > 0, high, none + 1)) * LEVEL;
+    const vec place = either(moved > 255, moved - 256, moved) * 6; /* 255 per sector, six sectors */
+    *red = channel(high, depth, least(place - 255, 1275 - place));
+    *green = channel(high, depth, most(255 - place, place - 765));
+    *blue = channel(high, depth, most(765 - place, place - 1275));
+}
+
+static void hue(uint8_t *row, size_t count, uint8_t shift)
+{
+    struct planes p = {0};
+    for (size_t done = 0; done < count; done += CHUNK, row += 3 * CHUNK) {
+        const size_t n = count - done < CHUNK ? count - done : CHUNK;
+        split(&p, row, n);
+        for (size_t i = 0; i < n; i += LANES) {
+            vec r, g, b;
+            memcpy(&r, p.r + i, sizeof r);
+            memcpy(&g, p.g + i, sizeof g);
+            memcpy(&b, p.b + i, sizeof b);
+            hue_turn(&r, &g, &b, shift);
+            memcpy(p.r + i, &r, sizeof r);
+            memcpy(p.g + i, &g, sizeof g);
+            memcpy(p.b + i, &b, sizeof b);
+        }
+        join(row, &p, n);
+    }
+}
+
+/* ---- grey --------------------------------------------------------------------------------------- */
+
+static void grey(uint8_t *restrict to, const uint8_t *restrict row, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        to[i] = (uint8_t)luma(row[3 * i], row[3 * i + 1], row[3 * i + 2]);
+}
+
+static void grey3(uint8_t *row, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        row[3 * i] = row[3 * i + 1] = row[3 * i + 2] =
+            (uint8_t)luma(row[3 * i], row[3 * i + 1], row[3 * i + 2]);
+}
+
+static uint64_t grey_sum(const uint8_t *row, size_t count)
+{
+    uint64_t total = 0;
+    while (count) { /* in parts whose sum fits into 32 bits */
+        const size_t n = count < 1 << 20 ? count : 1 << 20;
+        uint32_t sum = 0;
+        for (size_t i = 0; i < n; i++)
+            sum += luma(row[3 * i], row[3 * i + 1], row[3 * i + 2]);
+        total += sum;
+        row += 3 * n;
+        count -= n;
+    }
+    return total;
+}
+
+extern const struct st_colour_rows ST_COLOUR_ROWS;
+const struct st_colour_rows ST_COLOUR_ROWS = {
+    .blend = blend,
+    .saturate = saturate,
+    .hue = hue,
+    .grey = grey,
+    .grey3 = grey3,
+    .grey_sum = grey_sum,
+};

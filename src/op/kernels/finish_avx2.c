@@ -1,0 +1,158 @@
+/* finish_avx2.c - mirroring, conversion and layout with AVX2
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "op/kernels/kernels_isa.h"
+
+#include <immintrin.h>
+
+enum { BLOCK = 16 }; /* pixels at a time */
+
+ST_INLINE __m128i load16(const uint8_t *from) { return _mm_loadu_si128((const __m128i *)from); }
+
+/* ---- mirror ------------------------------------------------------------------------------------ */
+
+void st_mirror_avx2(uint8_t *out, const uint8_t *in, int32_t width, int32_t channels)
+{
+    int32_t x = 0;
+    if (channels == 1) {
+        const __m128i index = _mm_setr_epi8(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+        for (; x + 16 <= width; x += 16)
+            _mm_storeu_si128((__m128i *)(out + width - x - 16), _mm_shuffle_epi8(load16(in + x), index));
+    } else {
+        /* Five pixels, preceded by one byte of the previous pixel, which is overwritten later: so at
+         * least one more pixel must follow. */
+        const __m128i index = _mm_setr_epi8(-1, 12, 13, 14, 9, 10, 11, 6, 7, 8, 3, 4, 5, 0, 1, 2);
+        for (; x + 5 < width; x += 5)
+            _mm_storeu_si128((__m128i *)(out + (ptrdiff_t)(width - x - 5) * 3 - 1),
+                             _mm_shuffle_epi8(load16(in + (ptrdiff_t)x * 3), index));
+    }
+    st_kernels_c.mirror(out, in + (ptrdiff_t)x * channels, width - x, channels);
+}
+
+/* ---- bytes to floats --------------------------------------------------------------------------- */
+
+/* The formula's constants for eight values. */
+struct numbers {
+    __m256 add, high, low;
+};
+
+ST_INLINE __m256 apply(__m256i x, struct numbers n, enum st_formula formula)
+{
+    const __m256 value = _mm256_cvtepi32_ps(x);
+    if (formula == ST_FORMULA_LINE)
+        return _mm256_fmadd_ps(value, n.high, n.add);
+    const __m256 part = _mm256_mul_ps(value, _mm256_set1_ps(1.0f / 256));
+    const __m256 scaled = _mm256_fmadd_ps(part, _mm256_set1_ps(1.0f / 255), part);
+    if (formula == ST_FORMULA_SCALE)
+        return scaled;
+    const __m256 centred = _mm256_add_ps(scaled, n.add);
+    return _mm256_fmadd_ps(centred, n.high, _mm256_mul_ps(centred, n.low));
+}
+
+/* The upper half of each float, rounded to nearest, ties to even. */
+ST_INLINE __m128i brain(__m256 v)
+{
+    const __m256i bits = _mm256_castps_si256(v);
+    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    const __m256i sum = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
+    const __m256i words = _mm256_srli_epi32(sum, 16);
+    return _mm_packus_epi32(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
+}
+
+ST_INLINE void store(void *out, int32_t at, __m256 v, enum stoker_dtype dtype)
+{
+    if (dtype == STOKER_DTYPE_F32)
+        _mm256_storeu_ps((float *)out + at, v);
+    else if (dtype == STOKER_DTYPE_F16)
+        _mm_storeu_si128((__m128i *)((uint16_t *)out + at),
+                         _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
+    else
+        _mm_storeu_si128((__m128i *)((uint16_t *)out + at), brain(v));
+}
+
+/* Converts 16 bytes to 16 values, starting at value `at`, with separate constants for each half. */
+ST_INLINE void convert16(void *out, int32_t at, __m128i bytes, struct numbers n0, struct numbers n1,
+                      enum st_formula formula, enum stoker_dtype dtype)
+{
+    store(out, at, apply(_mm256_cvtepu8_epi32(bytes), n0, formula), dtype);
+    store(out, at + 8, apply(_mm256_cvtepu8_epi32(_mm_unpackhi_epi64(bytes, bytes)), n1, formula),
+          dtype);
+}
+
+/* Channel `c` of 16 pixels in 48 bytes. */
+#define FROM(c, part, i) (char)((3 * (i) + (c)) / 16 == (part) ? (3 * (i) + (c)) % 16 : -1)
+#define INDEX(c, part)                                                                                  \
+    _mm_setr_epi8(FROM(c, part, 0), FROM(c, part, 1), FROM(c, part, 2), FROM(c, part, 3),              \
+                  FROM(c, part, 4), FROM(c, part, 5), FROM(c, part, 6), FROM(c, part, 7),              \
+                  FROM(c, part, 8), FROM(c, part, 9), FROM(c, part, 10), FROM(c, part, 11),            \
+                  FROM(c, part, 12), FROM(c, part, 13), FROM(c, part, 14), FROM(c, part, 15))
+
+ST_INLINE void split48(const uint8_t *in, __m128i rgb[3])
+{
+    const __m128i a = load16(in), b = load16(in + 16), c = load16(in + 32);
+#define CHANNEL(k)                                                                                      \
+    rgb[k] =                                                                                            \
+        _mm_or_si128(_mm_or_si128(_mm_shuffle_epi8(a, INDEX(k, 0)), _mm_shuffle_epi8(b, INDEX(k, 1))),  \
+                     _mm_shuffle_epi8(c, INDEX(k, 2)))
+    CHANNEL(0);
+    CHANNEL(1);
+    CHANNEL(2);
+#undef CHANNEL
+}
+
+/* Converts BLOCK pixels, starting at pixel `x`. */
+ST_INLINE void convert_block(const struct st_finish *f, uint8_t *out, size_t plane, const uint8_t *in,
+                             int32_t x, const struct numbers n[3], enum st_formula formula,
+                             enum stoker_dtype dtype)
+{
+    if (f->channels == 1) {
+        convert16(out, x, load16(in + x), n[0], n[0], formula, dtype);
+    } else if (f->layout == STOKER_LAYOUT_NHWC) {
+        for (int32_t part = 0; part < 3; part++)
+            convert16(out, x * 3 + part * 16, load16(in + x * 3 + part * 16), n[part * 2 % 3],
+                      n[(part * 2 + 1) % 3], formula, dtype);
+    } else {
+        __m128i rgb[3];
+        split48(in + (ptrdiff_t)x * 3, rgb);
+        for (int32_t c = 0; c < 3; c++)
+            convert16(out + (size_t)c * plane, x, rgb[c], n[c], n[c], formula, dtype);
+    }
+}
+
+/* If the width is not a multiple of BLOCK, the last pixels are done by an overlapping block. */
+ST_INLINE void convert(const struct st_finish *f, void *out, size_t plane, const uint8_t *in,
+                       int32_t width, enum st_formula formula, enum stoker_dtype dtype)
+{
+    struct numbers n[3];
+    for (int i = 0; i < 3; i++) { /* for the three channels, or for three consecutive vectors */
+        const struct st_lanes *lanes =
+            f->lanes + (f->layout == STOKER_LAYOUT_NCHW ? i % f->channels : 0);
+        const int lane = f->layout == STOKER_LAYOUT_NCHW ? 0 : i * 8;
+        n[i] = (struct numbers){_mm256_loadu_ps(lanes->add + lane), _mm256_loadu_ps(lanes->high + lane),
+                                _mm256_loadu_ps(lanes->low + lane)};
+    }
+    int32_t x = 0;
+    for (; x + BLOCK <= width; x += BLOCK)
+        convert_block(f, out, plane, in, x, n, formula, dtype);
+    if (x < width)
+        convert_block(f, out, plane, in, width - BLOCK, n, formula, dtype);
+}
+
+/* Splits bytes of three channels into planes. */
+static void split(uint8_t *out, size_t plane, const uint8_t *in, int32_t width)
+{
+    for (int32_t x = 0; x < width; x += BLOCK) {
+        const int32_t from = x + BLOCK <= width ? x : width - BLOCK;
+        __m128i rgb[3];
+        split48(in + (ptrdiff_t)from * 3, rgb);
+        for (size_t c = 0; c < 3; c++)
+            _mm_storeu_si128((__m128i *)(out + c * plane + from), rgb[c]);
+    }
+}
+
+void st_finish_avx2(const struct st_finish *finish, void *out, size_t plane, const uint8_t *in,
+                    int32_t width)
+{
+    st_finish_with(convert, split, BLOCK, finish, out, plane, in, width);
+}

@@ -1,0 +1,166 @@
+/* finish_avx512.c - mirroring, conversion and layout with AVX-512
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "op/kernels/kernels_isa.h"
+
+#include <immintrin.h>
+
+enum { BLOCK = 16 }; /* values at a time */
+
+/* The lowest `count` bits. */
+ST_INLINE __mmask64 bits64(int32_t count)
+{
+    return count < 64 ? ((__mmask64)1 << count) - 1 : ~(__mmask64)0;
+}
+ST_INLINE __mmask16 bits16(int32_t count) { return (__mmask16)bits64(count < 16 ? count : 16); }
+
+/* Indices for byte shuffles: groups of `each` bytes, starting at `first` and `step` bytes apart. They
+ * fold to constants. */
+#define STEP(i, first, step, each) (char)((first) + (i) / (each) * (step) + (i) % (each))
+#define STEP4(i, ...)                                                                                   \
+    STEP((i) + 3, __VA_ARGS__), STEP((i) + 2, __VA_ARGS__), STEP((i) + 1, __VA_ARGS__),                 \
+        STEP(i, __VA_ARGS__)
+#define STEP16(i, ...)                                                                                  \
+    STEP4((i) + 12, __VA_ARGS__), STEP4((i) + 8, __VA_ARGS__), STEP4((i) + 4, __VA_ARGS__),             \
+        STEP4(i, __VA_ARGS__)
+#define STEPPING(...)                                                                                   \
+    _mm512_set_epi8(STEP16(48, __VA_ARGS__), STEP16(32, __VA_ARGS__), STEP16(16, __VA_ARGS__),          \
+                    STEP16(0, __VA_ARGS__))
+
+void st_mirror_avx512(uint8_t *out, const uint8_t *in, int32_t width, int32_t channels)
+{
+    const int32_t block = 64 / channels; /* pixels per vector: 64 or 21 */
+    const __mmask64 mask = bits64(block * channels);
+    const __m512i index = channels == 1 ? STEPPING(63, -1, 1) : STEPPING(60, -3, 3);
+    int32_t x = 0;
+    for (; x + block <= width; x += block)
+        _mm512_mask_storeu_epi8(
+            out + (ptrdiff_t)(width - x - block) * channels, mask,
+            _mm512_permutexvar_epi8(index, _mm512_maskz_loadu_epi8(mask, in + (ptrdiff_t)x * channels)));
+    st_kernels_c.mirror(out, in + (ptrdiff_t)x * channels, width - x, channels);
+}
+
+/* ---- bytes to floats --------------------------------------------------------------------------- */
+
+/* The formula's constants for sixteen values. */
+struct numbers {
+    __m512 add, high, low;
+};
+
+ST_INLINE __m512 apply(__m512i x, struct numbers n, enum st_formula formula)
+{
+    const __m512 value = _mm512_cvtepi32_ps(x);
+    if (formula == ST_FORMULA_LINE)
+        return _mm512_fmadd_ps(value, n.high, n.add);
+    const __m512 part = _mm512_mul_ps(value, _mm512_set1_ps(1.0f / 256));
+    const __m512 scaled = _mm512_fmadd_ps(part, _mm512_set1_ps(1.0f / 255), part);
+    if (formula == ST_FORMULA_SCALE)
+        return scaled;
+    const __m512 centred = _mm512_add_ps(scaled, n.add);
+    return _mm512_fmadd_ps(centred, n.high, _mm512_mul_ps(centred, n.low));
+}
+
+/* The upper half of each float, rounded to nearest, ties to even. */
+ST_INLINE __m256i brain(__m512 v)
+{
+    const __m512i bits = _mm512_castps_si512(v);
+    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    const __m512i sum = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
+    return _mm512_cvtepi32_epi16(_mm512_srli_epi32(sum, 16));
+}
+
+ST_INLINE void store(void *out, int32_t at, __mmask16 mask, __m512 v, enum stoker_dtype dtype)
+{
+    if (dtype == STOKER_DTYPE_F32)
+        _mm512_mask_storeu_ps((float *)out + at, mask, v);
+    else if (dtype == STOKER_DTYPE_F16)
+        _mm256_mask_storeu_epi16((uint16_t *)out + at, mask,
+                                 _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
+    else
+        _mm256_mask_storeu_epi16((uint16_t *)out + at, mask, brain(v));
+}
+
+/* Converts `left` of 3 * BLOCK values of a row, with the three sets of constants in turn. */
+ST_INLINE void convert_turns(void *out, const uint8_t *in, int32_t x, int32_t left,
+                             const struct numbers n[3], enum st_formula formula, enum stoker_dtype dtype)
+{
+    for (int32_t part = 0; part < 3; part++) {
+        const int32_t at = x + part * BLOCK;
+        const __mmask16 mask = (__mmask16)(bits64(left) >> part * BLOCK);
+        const __m128i bytes = _mm_maskz_loadu_epi8(mask, in + at);
+        store(out, at, mask, apply(_mm512_cvtepu8_epi32(bytes), n[part], formula), dtype);
+    }
+}
+
+ST_INLINE void convert_row(void *out, const uint8_t *in, int32_t values, const struct numbers n[3],
+                           enum st_formula formula, enum stoker_dtype dtype)
+{
+    int32_t x = 0;
+    for (; x + 3 * BLOCK <= values; x += 3 * BLOCK)
+        convert_turns(out, in, x, 3 * BLOCK, n, formula, dtype);
+    if (x < values)
+        convert_turns(out, in, x, values - x, n, formula, dtype);
+}
+
+/* Converts `left` of BLOCK pixels, each channel to its plane. */
+ST_INLINE void convert_pixels(uint8_t *out, size_t plane, const uint8_t *in, int32_t x, int32_t left,
+                              const struct numbers n[3], enum st_formula formula,
+                              enum stoker_dtype dtype)
+{
+    const __mmask64 lowest = 0x1111111111111111; /* the lowest byte of each lane */
+    const __m512i index[3] = {STEPPING(0, 3, 4), STEPPING(1, 3, 4), STEPPING(2, 3, 4)};
+    const __m512i bytes = _mm512_maskz_loadu_epi8(bits64(left * 3), in + (ptrdiff_t)x * 3);
+    for (int32_t c = 0; c < 3; c++) {
+        const __m512i values = _mm512_maskz_permutexvar_epi8(lowest, index[c], bytes);
+        store(out + (size_t)c * plane, x, bits16(left), apply(values, n[c], formula), dtype);
+    }
+}
+
+ST_INLINE void convert_planes(uint8_t *out, size_t plane, const uint8_t *in, int32_t width,
+                              const struct numbers n[3], enum st_formula formula,
+                              enum stoker_dtype dtype)
+{
+    int32_t x = 0;
+    for (; x + BLOCK <= width; x += BLOCK)
+        convert_pixels(out, plane, in, x, BLOCK, n, formula, dtype);
+    if (x < width)
+        convert_pixels(out, plane, in, x, width - x, n, formula, dtype);
+}
+
+ST_INLINE void convert(const struct st_finish *f, void *out, size_t plane, const uint8_t *in,
+                       int32_t width, enum st_formula formula, enum stoker_dtype dtype)
+{
+    struct numbers n[3];
+    for (int i = 0; i < 3; i++) { /* for the three channels, or for three consecutive vectors */
+        const struct st_lanes *lanes =
+            f->lanes + (f->layout == STOKER_LAYOUT_NCHW ? i % f->channels : 0);
+        const int lane = f->layout == STOKER_LAYOUT_NCHW ? 0 : i * BLOCK;
+        n[i] = (struct numbers){_mm512_loadu_ps(lanes->add + lane), _mm512_loadu_ps(lanes->high + lane),
+                                _mm512_loadu_ps(lanes->low + lane)};
+    }
+    if (f->layout == STOKER_LAYOUT_NCHW && f->channels == 3)
+        convert_planes(out, plane, in, width, n, formula, dtype);
+    else
+        convert_row(out, in, width * f->channels, n, formula, dtype);
+}
+
+/* Splits bytes of three channels into planes, 21 pixels at a time. */
+static void split(uint8_t *out, size_t plane, const uint8_t *in, int32_t width)
+{
+    enum { PIXELS = 64 / 3 };
+    const __m512i index[3] = {STEPPING(0, 3, 1), STEPPING(1, 3, 1), STEPPING(2, 3, 1)};
+    for (int32_t x = 0; x < width; x += PIXELS) {
+        const int32_t left = width - x < PIXELS ? width - x : PIXELS;
+        const __m512i bytes = _mm512_maskz_loadu_epi8(bits64(left * 3), in + (ptrdiff_t)x * 3);
+        for (size_t c = 0; c < 3; c++)
+            _mm256_mask_storeu_epi8(out + c * plane + x, (__mmask32)bits64(left),
+                                    _mm512_castsi512_si256(_mm512_permutexvar_epi8(index[c], bytes)));
+    }
+}
+
+void st_finish_avx512(const struct st_finish *finish, void *out, size_t plane, const uint8_t *in,
+                      int32_t width)
+{
+    st_finish_with(convert, split, 0, finish, out, plane, in, width);
+}

@@ -1,0 +1,115 @@
+/* kernels_isa.h - declarations shared by the kernel files
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ST_OP_KERNELS_KERNELS_ISA_H
+#define ST_OP_KERNELS_KERNELS_ISA_H
+
+#include "op/tensor/finish.h"
+
+extern const struct st_kernels st_kernels_c, st_kernels_neon, st_kernels_sse2, st_kernels_avx2,
+    st_kernels_avx512;
+
+/* Fallbacks for what the vector variants do not handle: very many taps, some types and formulas. */
+void st_down_c(uint8_t *out, const uint8_t *const *rows, const int32_t *weight, int32_t taps,
+               size_t bytes);
+void st_mirror_c(uint8_t *restrict out, const uint8_t *restrict in, int32_t width, int32_t channels);
+void st_finish_c(const struct st_finish *finish, void *out, size_t plane, const uint8_t *in,
+                 int32_t width);
+
+void st_mirror_neon(uint8_t *out, const uint8_t *in, int32_t width, int32_t channels);
+void st_finish_neon(const struct st_finish *finish, void *out, size_t plane, const uint8_t *in,
+                    int32_t width);
+void st_mirror_avx2(uint8_t *out, const uint8_t *in, int32_t width, int32_t channels);
+void st_finish_avx2(const struct st_finish *finish, void *out, size_t plane, const uint8_t *in,
+                    int32_t width);
+void st_mirror_avx512(uint8_t *out, const uint8_t *in, int32_t width, int32_t channels);
+void st_finish_avx512(const struct st_finish *finish, void *out, size_t plane, const uint8_t *in,
+                      int32_t width);
+
+#define ST_INLINE static inline __attribute__((always_inline))
+
+/* Converts a row by a formula. The last two arguments are constants where it is inlined. */
+typedef void st_convert_fn(const struct st_finish *finish, void *out, size_t plane, const uint8_t *in,
+                           int32_t width, enum st_formula formula, enum stoker_dtype dtype);
+
+ST_INLINE void st_convert_type(st_convert_fn *convert, const struct st_finish *f, void *out,
+                               size_t plane, const uint8_t *in, int32_t width, enum st_formula formula)
+{
+    if (f->dtype == STOKER_DTYPE_F32)
+        convert(f, out, plane, in, width, formula, STOKER_DTYPE_F32);
+    else if (f->dtype == STOKER_DTYPE_F16)
+        convert(f, out, plane, in, width, formula, STOKER_DTYPE_F16);
+    else
+        convert(f, out, plane, in, width, formula, STOKER_DTYPE_BF16);
+}
+
+/* Splits bytes of three channels into planes. */
+typedef void st_split_fn(uint8_t *out, size_t plane, const uint8_t *in, int32_t width);
+
+/* Instantiates `convert` for every formula and type, and calls the right one; rows shorter than `least`
+ * pixels are not vectorised. */
+ST_INLINE void st_finish_with(st_convert_fn *convert, st_split_fn *split, int32_t least,
+                              const struct st_finish *f, void *out, size_t plane, const uint8_t *in,
+                              int32_t width)
+{
+    if (width < least)
+        st_finish_c(f, out, plane, in, width);
+    else if (f->dtype == STOKER_DTYPE_U8 && f->layout == STOKER_LAYOUT_NCHW && f->channels == 3)
+        split(out, plane, in, width);
+    else if (f->formula == ST_FORMULA_LINE)
+        st_convert_type(convert, f, out, plane, in, width, ST_FORMULA_LINE);
+    else if (f->formula == ST_FORMULA_SCALE)
+        st_convert_type(convert, f, out, plane, in, width, ST_FORMULA_SCALE);
+    else if (f->formula == ST_FORMULA_NORMALIZE)
+        st_convert_type(convert, f, out, plane, in, width, ST_FORMULA_NORMALIZE);
+    else
+        st_finish_c(f, out, plane, in, width);
+}
+
+/* The horizontal kernels process four rows at a time; `channels` is a constant where it is inlined. */
+enum { ST_ROWS = 4 };
+typedef void st_four_rows_fn(const void *plan, uint8_t *const *out, const uint8_t *const *in,
+                             int32_t channels);
+
+/* Processes all rows in groups of four. If the last group is incomplete, its last row is processed
+ * repeatedly. */
+ST_INLINE void st_by_four_rows(st_four_rows_fn *four, const void *plan, int32_t channels,
+                               uint8_t *const *out, const uint8_t *const *in, int32_t rows)
+{
+    for (int32_t y = 0; y < rows; y += ST_ROWS) {
+        uint8_t *to[ST_ROWS];
+        const uint8_t *from[ST_ROWS];
+        for (int32_t r = 0; r < ST_ROWS; r++) {
+            to[r] = out[y + r < rows ? y + r : rows - 1];
+            from[r] = in[y + r < rows ? y + r : rows - 1];
+        }
+        if (channels == 1)
+            four(plan, to, from, 1);
+        else
+            four(plan, to, from, 3);
+    }
+}
+
+/* Advances to the next output value; stays at the last one, which fills up vectors. */
+static inline void st_next_value(const struct st_taps *taps, int32_t channels, int32_t *pixel,
+                                 int32_t *channel)
+{
+    if (++*channel < channels)
+        return;
+    *channel = 0;
+    if (++*pixel == taps->count) {
+        *pixel = taps->count - 1;
+        *channel = channels - 1;
+    }
+}
+
+static inline int32_t st_lowest(const int32_t *list, int32_t count)
+{
+    int32_t low = list[0];
+    for (int32_t i = 1; i < count; i++)
+        low = list[i] < low ? list[i] : low;
+    return low;
+}
+
+#endif
