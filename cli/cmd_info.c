@@ -6,7 +6,7 @@
 #include "cli/info.h"
 #include "cli/json.h"
 
-#include "source/field_list.h"
+#include "source/fields/field_list.h"
 
 #include <math.h>
 #include <stdio.h>

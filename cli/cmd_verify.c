@@ -7,7 +7,7 @@
 #include "cli/json.h"
 #include "cli/pack/check.h"
 #include "codec/jpeg/baseline.h"
-#include "source/known.h"
+#include "source/known/known.h"
 
 #include <stdio.h>
 #include <stdlib.h>

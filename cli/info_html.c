@@ -12,7 +12,7 @@
 #include "cli/cli.h"
 #include "cli/out.h"
 
-#include "source/field_list.h"
+#include "source/fields/field_list.h"
 
 #include <errno.h>
 #include <stdio.h>

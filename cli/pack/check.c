@@ -6,7 +6,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "source/crc32c.h"
+#include "source/checksum/crc32c.h"
 #include "source/held.h"
 #include "source/shards/index.h"
 #include "source/tar/members.h"

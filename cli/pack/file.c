@@ -5,7 +5,7 @@
 #include "cli/pack/pack.h"
 
 #include "base/file.h"
-#include "source/crc32c.h"
+#include "source/checksum/crc32c.h"
 #include "source/shards/unpack.h"
 
 #include <errno.h>

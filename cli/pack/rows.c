@@ -4,7 +4,7 @@
  */
 #include "cli/pack/pack.h"
 
-#include "source/field_list.h"
+#include "source/fields/field_list.h"
 
 #include <ctype.h>
 #include <stdio.h>

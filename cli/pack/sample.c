@@ -6,7 +6,7 @@
 
 #include "base/cpu.h"
 #include "op/kernels/kernels.h"
-#include "source/names.h"
+#include "source/text/names.h"
 #include "source/reader/reader.h"
 
 #include <string.h>

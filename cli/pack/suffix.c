@@ -4,7 +4,7 @@
  */
 #include "cli/pack/suffix.h"
 
-#include "source/field_list.h"
+#include "source/fields/field_list.h"
 #include "source/tar/fields.h"
 #include "st_config.h"
 

@@ -9,8 +9,8 @@
  */
 #include "cli/pack/suffix.h"
 
-#include "source/crc32c.h"
-#include "source/index.h"
+#include "source/checksum/crc32c.h"
+#include "source/index/index.h"
 #include "source/packs/classes.h"
 #include "source/shards/keep.h"
 #include "source/tar/classes.h"

@@ -4,7 +4,7 @@
  */
 #include "cli/pack/message.h"
 
-#include "source/crc32c.h"
+#include "source/checksum/crc32c.h"
 
 #include <string.h>
 

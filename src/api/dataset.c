@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "api/sized.h"
-#include "source/field_list.h"
+#include "source/fields/field_list.h"
 
 ST_SIZED(options, stoker_dataset_options, db);
 ST_SIZED(pixel_sets, stoker_pixels, stride);

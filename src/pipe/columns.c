@@ -9,7 +9,7 @@
 #include "pipe/columns.h"
 
 #include "base/budget.h"
-#include "source/field_list.h"
+#include "source/fields/field_list.h"
 #include "source/table/json.h"
 
 #include <stdlib.h>

@@ -10,7 +10,7 @@
  * with few CPUs, all of them. Not before an engine thread is known to make more samples than a worker.
  *
  * Engines do not notice damaged data. So by default a file goes to them only if our own decoder has once
- * decoded all of it: workers read new files to their end, and the dataset remembers (source/known.h).
+ * decoded all of it: workers read new files to their end, and the dataset remembers (known.h).
  * While too few of the coming samples are known, or after a chunk without a file for them, the engines
  * leave the next tickets to the workers.
  *
@@ -27,7 +27,7 @@
 #include "base/clock.h"
 #include "base/threads.h"
 #include "pipe/jpeg_chunk.h"
-#include "source/known.h"
+#include "source/known/known.h"
 
 #include <stdlib.h>
 

@@ -5,7 +5,7 @@
 #include "codec/jpeg/headers.h"
 #include "codec/jpeg_markers.h"
 #include "pipe/loader.h"
-#include "source/known.h"
+#include "source/known/known.h"
 
 bool st_jpeg_engines_take(const struct stoker_loader *loader, struct st_bytes file,
                           struct st_jpeg_frame *frame)

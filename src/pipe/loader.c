@@ -6,7 +6,7 @@
 #include "base/cpu.h"
 #include "base/interrupt.h"
 #include "pipe/jpeg_engine.h"
-#include "source/known.h"
+#include "source/known/known.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #include "pipe/marks_kept.h"
 
 #include "base/mem.h"
-#include "source/crc32c.h"
+#include "source/checksum/crc32c.h"
 
 #include <pthread.h>
 #include <stdlib.h>

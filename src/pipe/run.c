@@ -9,7 +9,7 @@
 #include "pipe/pictures.h"
 #include "pipe/stage.h"
 #include "pipe/steps.h"
-#include "source/known.h"
+#include "source/known/known.h"
 
 #include <stddef.h>
 #include <string.h>

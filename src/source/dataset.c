@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "source/kinds.h"
-#include "source/known.h"
+#include "source/known/known.h"
 #include "source/table/cells.h"
 
 #include <stdio.h>

@@ -6,8 +6,8 @@
 #include "base/file.h"
 #include "source/held.h"
 #include "source/kinds.h"
-#include "source/names.h"
-#include "source/scan.h"
+#include "source/text/names.h"
+#include "source/index/scan.h"
 
 #include <dirent.h>
 #include <errno.h>

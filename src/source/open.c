@@ -6,9 +6,9 @@
 #include "base/text.h"
 #include "source/arrays/set.h"
 #include "source/kinds.h"
-#include "source/known.h"
+#include "source/known/known.h"
 #include "source/location.h"
-#include "source/names.h"
+#include "source/text/names.h"
 #include "source/remote/remote.h"
 
 #include <stdlib.h>

@@ -3,8 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "source/location.h"
-#include "source/names.h"
-#include "source/scan.h"
+#include "source/text/names.h"
+#include "source/index/scan.h"
 
 #include <dirent.h>
 #include <stdio.h>

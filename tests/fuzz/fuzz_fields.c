@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "source/shards/expand.h"
-#include "source/field_shape.h"
+#include "source/fields/field_shape.h"
 #include "source/tar/fields.h"
 
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "source/crc32c.h"
+#include "source/checksum/crc32c.h"
 #include "source/tfrecord/example.h"
 #include "source/tfrecord/frames.h"
 

@@ -4,7 +4,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "source/index.h"
+#include "source/index/index.h"
 #include "source/shards/index.h"
 #include "source/shards/list.h"
 

@@ -4,7 +4,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "source/index.h"
+#include "source/index/index.h"
 #include "source/tar/inside.h"
 #include "source/tar/members.h"
 #include "source/tar/scan.h"

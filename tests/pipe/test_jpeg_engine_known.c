@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "pipe/fake_engines.h"
-#include "source/known.h"
+#include "source/known/known.h"
 
 enum { EPOCHS = 4 };
 

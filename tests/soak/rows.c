@@ -12,7 +12,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "pipe/loader.h"
-#include "source/crc32c.h"
+#include "source/checksum/crc32c.h"
 #include "soak/shim.h"
 
 #include <dirent.h>

@@ -10,7 +10,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "source/shards/expand.h"
-#include "source/field_list.h"
+#include "source/fields/field_list.h"
 #include "source/reader/reader.h"
 #include "source/tar/names.h"
 

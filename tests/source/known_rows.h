@@ -5,7 +5,7 @@
 #ifndef ST_TESTS_SOURCE_KNOWN_ROWS_H
 #define ST_TESTS_SOURCE_KNOWN_ROWS_H
 
-#include "source/known.h"
+#include "source/known/known.h"
 #include "tar_file.h"
 #include "tar_read.h"
 #include "tree.h"

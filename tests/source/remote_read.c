@@ -15,7 +15,7 @@
  */
 #include "base/clock.h"
 #include "base/threads.h"
-#include "source/crc32c.h"
+#include "source/checksum/crc32c.h"
 #include "source/reader/reader.h"
 
 #include <pthread.h>

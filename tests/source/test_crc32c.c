@@ -1,5 +1,5 @@
 /* The checksum: known values, and the CPU's instruction against plain C. */
-#include "source/crc32c.h"
+#include "source/checksum/crc32c.h"
 #include "tap.h"
 
 #include <string.h>

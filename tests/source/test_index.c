@@ -1,5 +1,5 @@
 /* A kept index is used while the tree is unchanged, and never when it is stale or damaged. */
-#include "source/index.h"
+#include "source/index/index.h"
 #include "source/source.h"
 #include "tap.h"
 #include "tree.h"

@@ -1,7 +1,7 @@
 /* Files that are known to decode: what is learned is known for these bytes alone, by one dataset, those made of it, and
  * all threads. */
 #include "known_rows.h"
-#include "source/crc32c.h"
+#include "source/checksum/crc32c.h"
 
 #include <pthread.h>
 

@@ -1,7 +1,7 @@
 /* Names sort as Python sorts them, extensions are compared in lower case, and the checksum is CRC-32C.
  */
-#include "source/crc32c.h"
-#include "source/names.h"
+#include "source/checksum/crc32c.h"
+#include "source/text/names.h"
 #include "tap.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* The index that a packed tar file holds itself: taken only where it says what walking through would
  * find. */
-#include "source/crc32c.h"
-#include "source/index.h"
+#include "source/checksum/crc32c.h"
+#include "source/index/index.h"
 #include "source/reader/reader.h"
 #include "source/tar/inside.h"
 #include "source/tar/scan.h"

@@ -1,6 +1,6 @@
 /* Archives looked through by many threads: never another outcome than that of walking from the first
  * byte. */
-#include "source/crc32c.h"
+#include "source/checksum/crc32c.h"
 #include "source/tfrecord/frames.h"
 #include "source/shards/trails.h"
 #include "source/tar/scan.h"

@@ -54,7 +54,7 @@ void st_jpeg_free(struct st_jpeg *state);
  * what earlier decodes of these same bytes have noted there; this one adds to it. If `clean` is not
  * NULL, all of the image's data are decoded, an irregularity anywhere is a reason, and *clean says
  * whether there was nothing unusual at all, not even bytes that no MCU needs. What this says is kept on
- * disk: if it becomes stricter, ST_KNOWN_RULES of source/known.h is to be raised. */
+ * disk: if it becomes stricter, ST_KNOWN_RULES of source/known/known.h is to be raised. */
 enum st_jpeg_reason st_jpeg_decode(struct st_jpeg *state, struct st_bytes in, struct st_region region,
                                    bool *clean, struct st_jpeg_marks *marks, struct st_arena *arena,
                                    struct st_view *out);

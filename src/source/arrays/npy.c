@@ -7,7 +7,7 @@
 #include "source/arrays/arrays.h"
 #include "source/kinds.h"
 #include "source/load.h"
-#include "source/names.h"
+#include "source/text/names.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "source/arrays/npy_header.h"
-#include "source/text.h"
+#include "source/text/cursor.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
  */
 #include "source/arrays/arrays.h"
 #include "source/kinds.h"
-#include "source/names.h"
+#include "source/text/names.h"
 #include "source/zip/directory.h"
 
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "source/arrays/rows.h"
-#include "source/utf8.h"
+#include "source/text/utf8.h"
 
 #include <math.h>
 #include <string.h>

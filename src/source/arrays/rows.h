@@ -5,7 +5,7 @@
 #ifndef ST_SOURCE_ARRAYS_ROWS_H
 #define ST_SOURCE_ARRAYS_ROWS_H
 
-#include "source/field_list.h"
+#include "source/fields/field_list.h"
 
 /* The elements of an array, as described by the file. */
 struct st_element {

@@ -5,7 +5,7 @@
 #include "source/arrays/set.h"
 #include "source/arrays/arrays.h"
 #include "source/kinds.h"
-#include "source/scan.h"
+#include "source/index/scan.h"
 
 #include <stdio.h>
 #include <string.h>

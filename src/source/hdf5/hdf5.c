@@ -10,7 +10,7 @@
 #include "source/hdf5/chunks.h"
 #include "source/hdf5/library.h"
 #include "source/kinds.h"
-#include "source/names.h"
+#include "source/text/names.h"
 
 #include "base/cpu.h"
 #include "base/text.h"

@@ -11,15 +11,15 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "source/field_list.h"
+#include "source/fields/field_list.h"
 #include "source/kinds.h"
-#include "source/names.h"
+#include "source/text/names.h"
 #include "source/lmdb/hold.h"
 #include "source/lmdb/pairs.h"
 #include "source/lmdb/tree.h"
 #include "source/lmdb/values.h"
-#include "source/scan.h"
-#include "source/text_numbers.h"
+#include "source/index/scan.h"
+#include "source/text/numbers.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
 #ifndef ST_SOURCE_LMDB_TREE_H
 #define ST_SOURCE_LMDB_TREE_H
 
-#include "source/field_list.h"
+#include "source/fields/field_list.h"
 #include "source/held.h"
 
 /* One snapshot of the database, as described by one of the two meta pages at the file's beginning. */

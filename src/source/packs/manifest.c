@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "source/load.h"
 #include "source/packs/classes.h"
-#include "source/scan.h"
+#include "source/index/scan.h"
 #include "source/shards/unpack.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "source/remote/remote_inside.h"
-#include "source/crc32c.h"
+#include "source/checksum/crc32c.h"
 #include "source/remote/url.h"
 
 #include "base/mem.h"

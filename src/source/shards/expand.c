@@ -6,7 +6,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "source/shards/expand.h"
-#include "source/names.h"
+#include "source/text/names.h"
 #include "source/remote/remote.h"
 
 #include "base/mem.h"

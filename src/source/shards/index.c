@@ -3,8 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "source/shards/index.h"
-#include "source/index.h"
-#include "source/names.h"
+#include "source/index/index.h"
+#include "source/text/names.h"
 
 #include <assert.h>
 #include <stdlib.h>

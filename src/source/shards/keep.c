@@ -3,8 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "source/shards/keep.h"
-#include "source/crc32c.h"
-#include "source/keep.h"
+#include "source/checksum/crc32c.h"
+#include "source/index/keep.h"
 
 #include <errno.h>
 #include <stdio.h>

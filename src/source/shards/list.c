@@ -6,8 +6,8 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "source/shards/list.h"
-#include "source/index.h"
-#include "source/keep.h"
+#include "source/index/index.h"
+#include "source/index/keep.h"
 #include "source/shards/keep.h"
 #include "source/shards/sums.h"
 

@@ -3,8 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "source/shards/sums.h"
-#include "source/index.h"
-#include "source/keep.h"
+#include "source/index/index.h"
+#include "source/index/keep.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

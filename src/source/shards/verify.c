@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "source/crc32c.h"
+#include "source/checksum/crc32c.h"
 #include "source/shards/list.h"
 #include "source/shards/sums.h"
 

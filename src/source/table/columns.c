@@ -3,8 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "source/table/manifest.h"
-#include "source/names.h"
-#include "source/text_numbers.h"
+#include "source/text/names.h"
+#include "source/text/numbers.h"
 
 #include <stdio.h>
 #include <stdlib.h>

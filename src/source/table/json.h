@@ -6,7 +6,7 @@
 #define ST_SOURCE_TABLE_JSON_H
 
 #include "base/pixels.h"
-#include "source/text.h"
+#include "source/text/cursor.h"
 
 #include <stdint.h>
 

@@ -4,8 +4,8 @@
  */
 #include "source/table/cells.h"
 #include "source/table/json.h"
-#include "source/text.h"
-#include "source/utf8.h"
+#include "source/text/cursor.h"
+#include "source/text/utf8.h"
 
 #include <string.h>
 

@@ -16,7 +16,7 @@
  */
 #include "source/table/manifest.h"
 #include "source/kinds.h"
-#include "source/names.h"
+#include "source/text/names.h"
 #include "source/remote/url.h"
 
 #include <errno.h>

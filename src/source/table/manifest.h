@@ -6,7 +6,7 @@
 #define ST_SOURCE_TABLE_MANIFEST_H
 
 #include "source/table/cells.h"
-#include "source/field_list.h"
+#include "source/fields/field_list.h"
 #include "source/held.h"
 
 #include <string.h>

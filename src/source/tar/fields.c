@@ -4,7 +4,7 @@
  */
 #include "source/tar/fields.h"
 #include "source/arrays/npy_header.h"
-#include "source/text_numbers.h"
+#include "source/text/numbers.h"
 
 #include <stdio.h>
 #include <stdlib.h>

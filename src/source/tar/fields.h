@@ -5,7 +5,7 @@
 #ifndef ST_SOURCE_TAR_FIELDS_H
 #define ST_SOURCE_TAR_FIELDS_H
 
-#include "source/field_list.h"
+#include "source/fields/field_list.h"
 #include "source/shards/unpack.h"
 
 enum { ST_TAR_ALTERNATIVES = 8 };

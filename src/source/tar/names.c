@@ -7,7 +7,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "source/tar/names.h"
-#include "source/names.h"
+#include "source/text/names.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
 #include "source/tar/inside.h"
 #include "source/tar/members.h"
 #include "source/tar/names.h"
-#include "source/text_numbers.h"
+#include "source/text/numbers.h"
 
 #include <string.h>
 

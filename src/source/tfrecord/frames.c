@@ -6,9 +6,9 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "source/tfrecord/frames.h"
-#include "source/crc32c.h"
+#include "source/checksum/crc32c.h"
 #include "source/shards/trails.h"
-#include "source/text_numbers.h"
+#include "source/text/numbers.h"
 
 #include <endian.h>
 #include <string.h>

@@ -13,7 +13,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "source/tfrecord/example.h"
-#include "source/field_shape.h"
+#include "source/fields/field_shape.h"
 #include "source/kinds.h"
 #include "source/tfrecord/frames.h"
 #include "source/reader/ring.h"

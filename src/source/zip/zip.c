@@ -9,9 +9,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "source/field_list.h"
+#include "source/fields/field_list.h"
 #include "source/kinds.h"
-#include "source/names.h"
+#include "source/text/names.h"
 #include "source/zip/directory.h"
 
 #include <stdio.h>
