@@ -5,7 +5,8 @@
 #ifndef ST_OP_KERNELS_KERNELS_ISA_H
 #define ST_OP_KERNELS_KERNELS_ISA_H
 
-#include "op/tensor/finish.h"
+#include "op/kernels/formula.h"
+#include "op/kernels/kernels.h"
 
 extern const struct st_kernels st_kernels_c, st_kernels_neon, st_kernels_sse2, st_kernels_avx2,
     st_kernels_avx512;
