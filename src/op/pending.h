@@ -36,8 +36,4 @@ struct st_pending {
 int st_pending_run(const struct st_pending *pending, uint32_t count, const struct st_colour_rows *rows,
                  struct st_arena *arena, struct st_view *pixels);
 
-/* A blur's centre weight and those on one side of it: `taps` / 2 + 1 weights. The whole kernel sums to
- * 1. */
-void st_blur_weights(int32_t taps, double sigma, float *weight);
-
 #endif

@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 
+#include "op/filter/blur.h"
 #include "op/resize/taps_kept.h"
 
 #include <string.h>

@@ -5,9 +5,10 @@
 #include "gpu_host/random_batch.h"
 #include "codec/planes_rgb.h"
 #include "op/colour/colour.h"
-#include "op/tensor/erase.h"
-#include "op/resize/taps.h"
+#include "op/filter/blur.h"
 #include "op/geometry/turn.h"
+#include "op/resize/taps.h"
+#include "op/tensor/erase.h"
 #include "op/variants.h"
 
 /* ---- the host half ----------------------------------------------------------------------------- */
