@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "base/text.h"
-#include "source/arrays/set.h"
+#include "source/arrays/arrays.h"
 #include "source/kinds.h"
 #include "source/known/known.h"
 #include "source/location.h"

@@ -5,7 +5,6 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "source/index/index.h"
-#include "source/tar/inside.h"
 #include "source/tar/members.h"
 #include "source/tar/scan.h"
 

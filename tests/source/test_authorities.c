@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "source/remote/authorities.h"
+#include "source/remote/http.h"
 #include "tap.h"
 
 #include <curl/curl.h>

@@ -3,7 +3,6 @@
 #include "source/checksum/crc32c.h"
 #include "source/index/index.h"
 #include "source/reader/reader.h"
-#include "source/tar/inside.h"
 #include "source/tar/scan.h"
 #include "tap.h"
 #include "tar_file.h"

@@ -39,4 +39,10 @@ int st_arrays_split(const void *self, uint64_t sample, struct st_bytes raw, stru
 int64_t st_arrays_label(const void *self, uint64_t sample);
 void st_arrays_close(void *self);
 
+/* The npy files of a pack as one dataset: row i of each is sample i (set.c). `fields` are file names
+ * without their extension; NULL: all. */
+struct st_pack;
+int st_arrays_open_set(struct stoker_dataset **out, const char *folder, const struct st_pack *manifest,
+                       const char *fields, struct stoker_error *err);
+
 #endif

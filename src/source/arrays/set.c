@@ -2,10 +2,10 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "source/arrays/set.h"
 #include "source/arrays/arrays.h"
-#include "source/kinds.h"
 #include "source/index/scan.h"
+#include "source/kinds.h"
+#include "source/packs/manifest.h"
 
 #include <stdio.h>
 #include <string.h>

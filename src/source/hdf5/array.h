@@ -47,4 +47,17 @@ struct st_h5_array {
     int64_t set, type, space; /* LIBRARY: the library's handles */
 };
 
+/* ---- hdf5/chunks.c ---- */
+
+struct st_chunk_cache;
+struct st_h5_object;
+
+/* Reads a row into `out`, of rows.row_bytes. Any thread, and any process after a fork. */
+int st_h5_read_row(const struct st_h5_array *array, const struct st_held *file,
+                   struct st_chunk_cache *cache, uint64_t row, uint8_t *out, struct stoker_error *err);
+/* Finds where a variable-length row is. As above. */
+int st_h5_find_variable(const struct st_h5_array *array, const struct st_held *file,
+                        struct st_chunk_cache *cache, uint64_t row, struct st_h5_object *out,
+                        struct stoker_error *err);
+
 #endif

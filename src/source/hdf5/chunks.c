@@ -2,8 +2,10 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "source/hdf5/chunks.h"
+#include "source/hdf5/array.h"
+#include "source/hdf5/chunk_cache.h"
 #include "source/hdf5/filters.h"
+#include "source/hdf5/heap.h"
 #include "source/hdf5/library.h"
 #include "source/deflate/inflate.h"
 #include "source/little.h"

@@ -7,7 +7,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "source/hdf5/chunks.h"
+#include "source/hdf5/chunk_cache.h"
+#include "source/hdf5/heap.h"
 #include "source/hdf5/library.h"
 #include "source/kinds.h"
 #include "source/text/names.h"

@@ -1,4 +1,4 @@
-/* layout.h - determines how the elements of an HDF5 dataset are stored
+/* layout.h - what the elements of an HDF5 dataset are, and how they are stored: types.c, layout.c
  *
  * All functions must be called with ST_LOCK_LIBRARIES held.
  *
@@ -23,5 +23,11 @@ int st_h5_compare_chunks(struct st_h5_array *array, uint64_t base, const struct 
 const char *st_h5_filter_name(uint32_t id);
 /* The address of a dataset's or group's header, relative to the end of the user block. */
 uint64_t st_h5_header_address(int64_t object);
+
+/* Fills the array's rows from its type and the shape, to which a type of array elements adds dimensions.
+ * Numbers in a non-standard format become a type that the library converts to. */
+int st_h5_open_type(struct st_h5_array *array, const struct st_held *file,
+                    const struct st_field_request *request, struct st_array_shape *shape,
+                    struct stoker_error *err);
 
 #endif

@@ -7,7 +7,6 @@
  */
 #include "source/hdf5/library.h"
 #include "source/hdf5/layout.h"
-#include "source/hdf5/types.h"
 #include "source/process.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "source/hdf5/types.h"
+#include "source/hdf5/layout.h"
 
 #include <hdf5.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "source/remote/authorities.h"
+#include "source/remote/http.h"
 
 #include <curl/curl.h>
 #include <stdbool.h>

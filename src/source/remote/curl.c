@@ -3,7 +3,6 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "source/remote/answer.h"
-#include "source/remote/authorities.h"
 #include "source/remote/http.h"
 #include "source/remote/loop.h"
 #include "source/remote/waiter.h"

@@ -69,4 +69,8 @@ int st_http_start(struct st_http *http, struct st_http_call *call, struct stoker
  * Uses `done` internally. */
 int st_http_wait(struct st_http *http, struct st_http_call *call, struct stoker_error *err);
 
+/* The file of trusted certificates for CURLOPT_CAINFO: SSL_CERT_FILE if that is set, else the file that
+ * libcurl was built to use, else the one of this system. NULL: libcurl's own default applies. */
+const char *st_authorities(void);
+
 #endif

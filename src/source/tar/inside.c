@@ -6,7 +6,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "source/tar/inside.h"
+#include "source/tar/scan.h"
 #include "source/tar/members.h"
 #include "source/tar/names.h"
 

@@ -4,7 +4,6 @@
  */
 #include "source/tar/scan.h"
 #include "source/shards/trails.h"
-#include "source/tar/inside.h"
 #include "source/tar/members.h"
 #include "source/tar/names.h"
 #include "source/text/numbers.h"
