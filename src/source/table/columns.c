@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "source/table/manifest.h"
+#include "source/table/table.h"
 #include "source/text/names.h"
 #include "source/text/numbers.h"
 

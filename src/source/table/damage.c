@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "source/table/manifest.h"
+#include "source/table/table.h"
 
 #include <stdlib.h>
 #include <string.h>

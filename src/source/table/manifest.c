@@ -14,7 +14,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "source/table/manifest.h"
+#include "source/table/table.h"
 #include "source/kinds.h"
 #include "source/text/names.h"
 #include "source/remote/url.h"

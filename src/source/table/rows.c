@@ -6,7 +6,7 @@
  */
 #include "source/load.h"
 #include "base/text.h"
-#include "source/table/manifest.h"
+#include "source/table/table.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
-/* manifest.h - internals of tables that list files: manifest.c, rows.c, columns.c, damage.c
+/* table.h - internals of tables that list files: manifest.c, rows.c, columns.c, damage.c
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#ifndef ST_SOURCE_TABLE_MANIFEST_H
-#define ST_SOURCE_TABLE_MANIFEST_H
+#ifndef ST_SOURCE_TABLE_TABLE_H
+#define ST_SOURCE_TABLE_TABLE_H
 
 #include "source/table/cells.h"
 #include "source/fields/field_list.h"
