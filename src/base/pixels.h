@@ -5,13 +5,21 @@
 #ifndef ST_BASE_PIXELS_H
 #define ST_BASE_PIXELS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct st_bytes {
     const uint8_t *data;
     size_t size;
 };
+
+/* Whether these bytes are at this place. */
+static inline bool st_has(struct st_bytes in, size_t at, const char *magic, size_t size)
+{
+    return in.size >= at && in.size - at >= size && memcmp(in.data + at, magic, size) == 0;
+}
 
 /* A rectangle of an image, in pixels from its upper left corner. */
 struct st_region {

@@ -4,7 +4,7 @@
  */
 #include "codec/audio_kinds.h"
 
-#include "codec/kinds.h"
+#include <string.h>
 
 const char *const st_audio_names[ST_AUDIO_KINDS] = {"WAV", "FLAC", "Ogg/Vorbis", "Opus", "MP3"};
 

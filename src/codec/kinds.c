@@ -9,6 +9,7 @@
 
 #include "codec/audio_kinds.h"
 
+#include <string.h>
 #include <strings.h>
 
 #define CONVERT "convert it to JPEG, PNG or WebP"

@@ -7,14 +7,6 @@
 
 #include "base/pixels.h"
 
-#include <stdbool.h>
-#include <string.h>
-
-static inline bool st_has(struct st_bytes in, size_t at, const char *magic, size_t size)
-{
-    return in.size >= at && in.size - at >= size && memcmp(in.data + at, magic, size) == 0;
-}
-
 struct st_kind {
     const char *name;   /* "a GIF image" */
     const char *remedy; /* "convert it to PNG or WebP" */
