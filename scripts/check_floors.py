@@ -8,6 +8,7 @@ Speaks TAP.
 import ast
 import re
 import sys
+from functools import cache
 from pathlib import Path
 
 FLOORS = ["base", "order", "source", "codec", "op", "pipe", "gpu", "api"]
@@ -30,11 +31,14 @@ PACKAGE = [
     "__init__",
     "demo __main__",
 ]
+# Folders where the inline functions of headers still close circles of files; these are not looked at there.
+INLINE_CIRCLES = ["src/pipe", "python/ext"]
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 # Comments, strings and characters; and what is defined at the outermost level of a C file for other files to use.
 NOT_CODE = re.compile(r"""/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+'""", re.S)
-NOT_SHARED = r"^(?!static\b|extern\b|typedef\b|(?:struct|union|enum)\s+\w+\s*[;{])(?:[A-Za-z]\w*[\s*]+)+"
+NOT_SHARED = r"^(?!static\b|ST_INLINE\b|extern\b|typedef\b|(?:struct|union|enum)\s+\w+\s*[;{])(?:[A-Za-z]\w*[\s*]+)+"
 DEFINITION = re.compile(NOT_SHARED + r"(\w+)(?:\s*\([^;{}]*\)\s*\{|(?:\[[^\]]*\])*\s*[=;])", re.M)
+INLINE = re.compile(r"^(?:static\s+inline|ST_INLINE)\b[^;{}()]*?(\w+)\s*\([^;{}]*\)\s*\{", re.M)
 WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 MOST_LINES = 500
 MOST_COLUMNS = 105
@@ -148,25 +152,64 @@ def header_circles():
         yield "src: " + " includes ".join(circle)
 
 
+def home_of(name, path):
+    """The file that an include of `path` means, if it is in the tree."""
+    places = [ROOT / "src" / name, ROOT / "include" / name, ROOT / name, path.parent / name]
+    return next((p for p in places if p.is_file()), None)
+
+
+@cache
+def words_of(path):
+    return frozenset(WORD.findall(NOT_CODE.sub(" ", path.read_text())))
+
+
+def seen_from(path, found):
+    """Collects in `found` the headers that a file includes, directly or not."""
+    for _, name in includes(path):
+        header = home_of(name, path)
+        if header and header not in found:
+            found.add(header)
+            seen_from(header, found)
+    return found
+
+
+def bodies(text):
+    """The inline functions of a header, and what they consist of: pairs."""
+    for begin in INLINE.finditer(text):
+        one_line = text[begin.start() : text.index("\n", begin.end())]
+        end = begin.end() if one_line.rstrip().endswith("}") else text.find("\n}", begin.end())
+        yield begin.group(1), text[begin.start() : text.find("\n", end + 1)]
+
+
+def module(path):
+    """A .c file and the header of its name are one module."""
+    return path.with_suffix("")
+
+
 def uses(folder):
-    """What .c files use of each other: {file: {file: a name}}. Only names that a header declares can be shared; what the
-    inline functions of headers use is not seen."""
+    """What modules use of each other: {module: {module: a name}}. Functions and variables count where a header that
+    declares them is included, directly or not, and inline functions where theirs is."""
     files = {p: NOT_CODE.sub(" ", p.read_text()) for p in sources(folder)}
-    declared = {word for p, text in files.items() if p.suffix == ".h" for word in WORD.findall(text)}
-    homes = {}
+    inline = {p: dict(bodies(text)) for p, text in files.items() if p.suffix == ".h"}
+    inline |= {p: {} for left in INLINE_CIRCLES for p in inline if (ROOT / left) in p.parents}
+    homes = {}  # name: {module: the header, for an inline function}
     for path, text in files.items():
-        for name in DEFINITION.findall(text) if path.suffix == ".c" else []:
-            if name in declared:
-                homes.setdefault(name, set()).add(path)
-    used = {path: {} for path in files if path.suffix == ".c"}
-    for path, found in used.items():
-        for name in sorted(homes.keys() & WORD.findall(files[path])):
-            found.update((home, name) for home in homes[name] if path not in homes[name])
+        for name in inline.get(path) or DEFINITION.findall(text if path.suffix == ".c" else ""):
+            homes.setdefault(name, {})[module(path)] = path if path.suffix == ".h" else None
+    used = {module(path): {} for path in files}
+    for path, text in files.items():
+        seen = seen_from(path, {path} if path.suffix == ".h" else set())
+        declared = set().union(*map(words_of, seen))
+        code = " ".join(inline[path].values()) if path.suffix == ".h" else text
+        for name in sorted(homes.keys() & declared & set(WORD.findall(code))):
+            if module(path) not in homes[name]:
+                near = {home for home, header in homes[name].items() if header is None or header in seen}
+                used[module(path)].update((home, name) for home in near)
     return used
 
 
 def file_circles():
-    """Files whose functions call each other, so that none of them can be understood, tested or moved alone."""
+    """Modules whose functions call each other, so that none of them can be understood, tested or moved alone."""
     for folder in ("src", "cli", "python/ext"):
         used = uses(folder)
         circle = find_circle({path: found.keys() for path, found in used.items()})
@@ -175,11 +218,32 @@ def file_circles():
             yield " ".join([*steps, str(circle[-1].relative_to(ROOT))])
 
 
+def room_circles():
+    """Folders of one layer whose files include or use each other. Files beside them belong to no folder: they are below
+    all, like source.h, or above all, like a registry, which file_circles and header_circles tell apart."""
+    why = {}
+
+    def connect(path, target, how):
+        room, other = (p.relative_to(ROOT / "src").parts[:2] for p in (path.parent / "", target.parent / ""))
+        if len(room) == len(other) == 2 and room[0] == other[0] and room != other:
+            why.setdefault("/".join(room), {}).setdefault("/".join(other), how)
+
+    for path in sources("src"):
+        for _, name in includes(path):
+            if header := home_of(name, path):
+                connect(path, header, f"{path.relative_to(ROOT)} includes {name}")
+    for path, found in uses("src").items():
+        for target, name in found.items():
+            connect(path, target, f"{path.relative_to(ROOT)} uses {name} of {target.relative_to(ROOT)}")
+    circle = find_circle({room: others.keys() for room, others in why.items()})
+    if circle:
+        yield ", ".join(why[a][b] for a, b in zip(circle, circle[1:]))
+
+
 def missing_headers():
     for path in sources("src", "cli"):
         for number, name in includes(path):
-            places = [ROOT / "src" / name, ROOT / "include" / name, ROOT / name, path.parent / name]
-            if name != "st_config.h" and not any(p.exists() for p in places):
+            if name != "st_config.h" and not home_of(name, path):
                 yield f"{path.relative_to(ROOT)}:{number}: there is no \"{name}\""
 
 
@@ -228,6 +292,7 @@ check(list(upward_imports()), "imports of the Python package point down")
 check(list(import_circles()), "imports of the Python package form no circle")
 check(list(header_circles()), "includes of headers form no circle")
 check(list(file_circles()), "C files that use each other form no circle")
+check(list(room_circles()), "folders of a layer form no circle")
 check(list(missing_headers()), "every included project header exists")
 check(list(without_purpose()), "every file says its purpose and licence")
 check(list(long_files()), f"no file has more than {MOST_LINES} lines")

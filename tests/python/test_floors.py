@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/check_floors.py: sees circles of files and imports, and long lines; and nothing where there is none."""
+"""scripts/check_floors.py: sees circles of files, folders and imports, and long lines, and only where they are."""
 import subprocess
 import sys
 from pathlib import Path
@@ -44,7 +44,7 @@ def test_functions_of_two_files_that_call_each_other(tmp_path):
     b = c_file("b.c", '#include "base/a.h"', "int st_b(int n)", "{", "    return n ? st_a(n - 1) : 0;", "}")
     found, output = failures(tmp_path, {"src/base/a.h": HEADER, "src/base/a.c": A, "src/base/b.c": b})
     assert found == ["C files that use each other form no circle"]
-    assert "src/base/a.c uses st_b of src/base/b.c uses st_a of src/base/a.c" in output
+    assert "src/base/a uses st_b of src/base/b uses st_a of src/base/a" in output
 
 
 def test_a_circle_through_a_variable_and_a_third_file(tmp_path):
@@ -52,7 +52,98 @@ def test_a_circle_through_a_variable_and_a_third_file(tmp_path):
     c = c_file("c.c", '#include "base/a.h"', "const int st_start[] = {1, sizeof(st_a(0))};")
     found, output = failures(tmp_path, {"cli/a.h": HEADER, "cli/a.c": A, "cli/b.c": b, "cli/c.c": c, "src/base/a.h": HEADER})
     assert found == ["C files that use each other form no circle"]
-    assert "cli/c.c uses st_a of cli/a.c" in output
+    assert "cli/c uses st_a of cli/a" in output
+
+
+def function(name, value):
+    return f"int st_{name}(int n)", "{", f"    return {value};", "}"
+
+
+def test_a_circle_through_an_inline_function(tmp_path):
+    """low.c uses high.c, which uses an inline function of low.h."""
+    low, high = '#include "base/low.h"', '#include "base/high.h"'
+    half = "static inline int st_half(int n) { return n / 2; }"
+    files = {
+        "src/base/low.h": c_file("low.h", "int st_low(int n);", half),
+        "src/base/low.c": c_file("low.c", low, high, *function("low", "st_high(n)")),
+        "src/base/high.h": c_file("high.h", "int st_high(int n);"),
+        "src/base/high.c": c_file("high.c", high, low, *function("high", "st_half(n)")),
+    }
+    found, output = failures(tmp_path, files)
+    assert found == ["C files that use each other form no circle"]
+    assert "src/base/high uses st_half of src/base/low uses st_high of src/base/high" in output
+
+
+def test_a_circle_through_what_an_inline_function_uses(tmp_path):
+    low, high = '#include "base/low.h"', '#include "base/high.h"'
+    inline = ("static inline int st_low(int n)", "{", "    return st_high(n);", "}")
+    files = {
+        "src/base/low.h": c_file("low.h", high, *inline),
+        "src/base/low.c": c_file("low.c", low, *function("deep", "n")),
+        "src/base/high.h": c_file("high.h", "int st_high(int n);", "int st_deep(int n);"),
+        "src/base/high.c": c_file("high.c", high, *function("high", "st_deep(n)")),
+    }
+    assert failures(tmp_path, files)[0] == ["C files that use each other form no circle"]
+
+
+def test_names_that_only_look_alike(tmp_path):
+    """b.c has an argument with the name of a function that it does not know."""
+    files = {
+        "src/base/a.h": c_file("a.h", "int st_a(int n);", '#include "base/b.h"'),
+        "src/base/a.c": c_file("a.c", '#include "base/a.h"', *function("a", "st_b(n)")),
+        "src/base/b.h": c_file("b.h", "int st_b(int n);"),
+        "src/base/b.c": c_file("b.c", '#include "base/b.h"', "int st_b(int st_a)", "{", "    return st_a;", "}"),
+    }
+    assert failures(tmp_path, files)[0] == []
+
+
+ROOMS = "folders of a layer form no circle"
+
+
+def test_folders_that_include_each_other(tmp_path):
+    files = {
+        "src/op/near/a.h": c_file("a.h", "struct st_a { int n; };"),
+        "src/op/near/b.c": c_file("b.c", '#include "op/far/c.h"'),
+        "src/op/far/c.h": c_file("c.h", "struct st_c { int n; };"),
+        "src/op/far/d.c": c_file("d.c", '#include "op/near/a.h"'),
+    }
+    found, output = failures(tmp_path, files)
+    assert found == [ROOMS]
+    assert "src/op/far/d.c includes op/near/a.h, src/op/near/b.c includes op/far/c.h" in output
+
+
+def test_folders_whose_functions_use_each_other(tmp_path):
+    """All that they include is a header beside them."""
+    include = '#include "op/all.h"'
+    files = {
+        "src/op/all.h": c_file("all.h", *(f"int st_{name}(int n);" for name in "abcd")),
+        "src/op/near/a.c": c_file("a.c", include, *function("a", "st_c(n)")),
+        "src/op/near/b.c": c_file("b.c", include, *function("b", "n")),
+        "src/op/far/c.c": c_file("c.c", include, *function("c", "n")),
+        "src/op/far/d.c": c_file("d.c", include, *function("d", "st_b(n)")),
+    }
+    found, output = failures(tmp_path, files)
+    assert found == [ROOMS]
+    assert "src/op/far/d uses st_b of src/op/near/b" in output
+
+
+def test_folders_with_a_common_header_and_a_registry(tmp_path):
+    include = '#include "op/op.h"'
+    files = {
+        "src/op/op.h": c_file("op.h", "struct st_op { int n; };", "extern const struct st_op st_near, st_far;"),
+        "src/op/near/a.c": c_file("a.c", include, "const struct st_op st_near = {1};"),
+        "src/op/far/b.c": c_file("b.c", include, "const struct st_op st_far = {2};"),
+        "src/op/registry.c": c_file("registry.c", include, "const struct st_op *st_ops[] = {&st_near, &st_far};"),
+    }
+    assert failures(tmp_path, files)[0] == []
+
+
+def test_folders_of_two_layers(tmp_path):
+    files = {
+        "src/base/near/a.h": c_file("a.h", "struct st_a { int n; };"),
+        "src/op/near/b.c": c_file("b.c", '#include "base/near/a.h"'),
+    }
+    assert failures(tmp_path, files)[0] == []
 
 
 def test_headers_that_include_each_other(tmp_path):
