@@ -9,13 +9,19 @@
 
 #if defined(__AVX512F__)
 typedef __m512i vector;
+typedef __m512 floats;
 #define V(operation) _mm512_##operation
+#define V_BITS(operation) _mm512_##operation##_si512
 #elif defined(__AVX2__)
 typedef __m256i vector;
+typedef __m256 floats;
 #define V(operation) _mm256_##operation
+#define V_BITS(operation) _mm256_##operation##_si256
 #else
 typedef __m128i vector;
+typedef __m128 floats;
 #define V(operation) _mm_##operation
+#define V_BITS(operation) _mm_##operation##_si128
 #endif
 
 #endif

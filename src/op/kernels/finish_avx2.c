@@ -2,9 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "op/kernels/kernels_isa.h"
-
-#include <immintrin.h>
+#include "op/kernels/finish_x86.h"
 
 enum { BLOCK = 16 }; /* pixels at a time */
 
@@ -32,32 +30,10 @@ void st_mirror_avx2(uint8_t *out, const uint8_t *in, int32_t width, int32_t chan
 
 /* ---- bytes to floats --------------------------------------------------------------------------- */
 
-/* The formula's constants for eight values. */
-struct numbers {
-    __m256 add, high, low;
-};
-
-ST_INLINE __m256 apply(__m256i x, struct numbers n, enum st_formula formula)
+/* Each value has 16 bits. */
+ST_INLINE __m128i narrow(__m256i v)
 {
-    const __m256 value = _mm256_cvtepi32_ps(x);
-    if (formula == ST_FORMULA_LINE)
-        return _mm256_fmadd_ps(value, n.high, n.add);
-    const __m256 part = _mm256_mul_ps(value, _mm256_set1_ps(1.0f / 256));
-    const __m256 scaled = _mm256_fmadd_ps(part, _mm256_set1_ps(1.0f / 255), part);
-    if (formula == ST_FORMULA_SCALE)
-        return scaled;
-    const __m256 centred = _mm256_add_ps(scaled, n.add);
-    return _mm256_fmadd_ps(centred, n.high, _mm256_mul_ps(centred, n.low));
-}
-
-/* The upper half of each float, rounded to nearest, ties to even. */
-ST_INLINE __m128i brain(__m256 v)
-{
-    const __m256i bits = _mm256_castps_si256(v);
-    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
-    const __m256i sum = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
-    const __m256i words = _mm256_srli_epi32(sum, 16);
-    return _mm_packus_epi32(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
+    return _mm_packus_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
 }
 
 ST_INLINE void store(void *out, int32_t at, __m256 v, enum stoker_dtype dtype)
@@ -68,7 +44,7 @@ ST_INLINE void store(void *out, int32_t at, __m256 v, enum stoker_dtype dtype)
         _mm_storeu_si128((__m128i *)((uint16_t *)out + at),
                          _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
     else
-        _mm_storeu_si128((__m128i *)((uint16_t *)out + at), brain(v));
+        _mm_storeu_si128((__m128i *)((uint16_t *)out + at), narrow(brain(v)));
 }
 
 /* Converts 16 bytes to 16 values, starting at value `at`, with separate constants for each half. */
@@ -124,14 +100,7 @@ ST_INLINE void convert_block(const struct st_finish *f, uint8_t *out, size_t pla
 ST_INLINE void convert(const struct st_finish *f, void *out, size_t plane, const uint8_t *in,
                        int32_t width, enum st_formula formula, enum stoker_dtype dtype)
 {
-    struct numbers n[3];
-    for (int i = 0; i < 3; i++) { /* for the three channels, or for three consecutive vectors */
-        const struct st_lanes *lanes =
-            f->lanes + (f->layout == STOKER_LAYOUT_NCHW ? i % f->channels : 0);
-        const int lane = f->layout == STOKER_LAYOUT_NCHW ? 0 : i * 8;
-        n[i] = (struct numbers){_mm256_loadu_ps(lanes->add + lane), _mm256_loadu_ps(lanes->high + lane),
-                                _mm256_loadu_ps(lanes->low + lane)};
-    }
+    const struct numbers n[3] = {numbers_of(f, 0), numbers_of(f, 1), numbers_of(f, 2)};
     int32_t x = 0;
     for (; x + BLOCK <= width; x += BLOCK)
         convert_block(f, out, plane, in, x, n, formula, dtype);

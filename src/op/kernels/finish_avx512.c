@@ -2,9 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "op/kernels/kernels_isa.h"
-
-#include <immintrin.h>
+#include "op/kernels/finish_x86.h"
 
 enum { BLOCK = 16 }; /* values at a time */
 
@@ -43,33 +41,6 @@ void st_mirror_avx512(uint8_t *out, const uint8_t *in, int32_t width, int32_t ch
 
 /* ---- bytes to floats --------------------------------------------------------------------------- */
 
-/* The formula's constants for sixteen values. */
-struct numbers {
-    __m512 add, high, low;
-};
-
-ST_INLINE __m512 apply(__m512i x, struct numbers n, enum st_formula formula)
-{
-    const __m512 value = _mm512_cvtepi32_ps(x);
-    if (formula == ST_FORMULA_LINE)
-        return _mm512_fmadd_ps(value, n.high, n.add);
-    const __m512 part = _mm512_mul_ps(value, _mm512_set1_ps(1.0f / 256));
-    const __m512 scaled = _mm512_fmadd_ps(part, _mm512_set1_ps(1.0f / 255), part);
-    if (formula == ST_FORMULA_SCALE)
-        return scaled;
-    const __m512 centred = _mm512_add_ps(scaled, n.add);
-    return _mm512_fmadd_ps(centred, n.high, _mm512_mul_ps(centred, n.low));
-}
-
-/* The upper half of each float, rounded to nearest, ties to even. */
-ST_INLINE __m256i brain(__m512 v)
-{
-    const __m512i bits = _mm512_castps_si512(v);
-    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-    const __m512i sum = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
-    return _mm512_cvtepi32_epi16(_mm512_srli_epi32(sum, 16));
-}
-
 ST_INLINE void store(void *out, int32_t at, __mmask16 mask, __m512 v, enum stoker_dtype dtype)
 {
     if (dtype == STOKER_DTYPE_F32)
@@ -78,7 +49,7 @@ ST_INLINE void store(void *out, int32_t at, __mmask16 mask, __m512 v, enum stoke
         _mm256_mask_storeu_epi16((uint16_t *)out + at, mask,
                                  _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
     else
-        _mm256_mask_storeu_epi16((uint16_t *)out + at, mask, brain(v));
+        _mm256_mask_storeu_epi16((uint16_t *)out + at, mask, _mm512_cvtepi32_epi16(brain(v)));
 }
 
 /* Converts `left` of 3 * BLOCK values of a row, with the three sets of constants in turn. */
@@ -131,14 +102,7 @@ ST_INLINE void convert_planes(uint8_t *out, size_t plane, const uint8_t *in, int
 ST_INLINE void convert(const struct st_finish *f, void *out, size_t plane, const uint8_t *in,
                        int32_t width, enum st_formula formula, enum stoker_dtype dtype)
 {
-    struct numbers n[3];
-    for (int i = 0; i < 3; i++) { /* for the three channels, or for three consecutive vectors */
-        const struct st_lanes *lanes =
-            f->lanes + (f->layout == STOKER_LAYOUT_NCHW ? i % f->channels : 0);
-        const int lane = f->layout == STOKER_LAYOUT_NCHW ? 0 : i * BLOCK;
-        n[i] = (struct numbers){_mm512_loadu_ps(lanes->add + lane), _mm512_loadu_ps(lanes->high + lane),
-                                _mm512_loadu_ps(lanes->low + lane)};
-    }
+    const struct numbers n[3] = {numbers_of(f, 0), numbers_of(f, 1), numbers_of(f, 2)};
     if (f->layout == STOKER_LAYOUT_NCHW && f->channels == 3)
         convert_planes(out, plane, in, width, n, formula, dtype);
     else
