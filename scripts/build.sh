@@ -8,7 +8,7 @@ scripts/setup.sh "$@"
 sources_key() {
     {
         cat "$VENV/.stamp-python"
-        find meson.build meson_options.txt pyproject.toml README.md LICENSE include src cli docs/man python examples \
+        find meson.build meson_options.txt pyproject.toml README.md LICENSE include src cli doctor docs/man python examples \
             -type f -not -name '*.pyc' -print0 | sort -z | xargs -0 sha256sum
     } | sha256sum | cut -d' ' -f1
 }

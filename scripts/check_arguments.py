@@ -64,7 +64,7 @@ def early_reads(path):
                         yield f"{path.relative_to(ROOT)}:{line}: {reader!r} may be read before &{written} is written"
 
 
-paths = sorted(p for folder in ("src", "cli", "tests", "bench", "python", "examples", "include")
+paths = sorted(p for folder in ("src", "cli", "doctor", "tests", "bench", "python", "examples", "include")
                for p in (ROOT / folder).rglob("*.[ch]"))
 problems = sorted({problem for path in paths for problem in early_reads(path)})
 print(f"{'not ok' if problems else 'ok'} 1 - no argument reads what another of the same call writes ({len(paths)} files)")

@@ -22,7 +22,7 @@ headers_alone() {
         printf '#include "%s"\n#include "%s"\n' "$header" "$header" |
             cc -x c -std=gnu11 -D_GNU_SOURCE -Isrc -I. "-I$BUILD" "${WARN[@]}" "${isa[@]}" -Wno-unused-function \
                 -Wno-missing-field-initializers -fsyntax-only - || bad=1
-    done < <(find src cli -name '*.h')
+    done < <(find src cli doctor -name '*.h')
     return $bad
 }
 

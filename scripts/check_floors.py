@@ -210,7 +210,7 @@ def uses(folder):
 
 def file_circles():
     """Modules whose functions call each other, so that none of them can be understood, tested or moved alone."""
-    for folder in ("src", "cli", "python/ext"):
+    for folder in ("src", "cli", "doctor", "python/ext"):
         used = uses(folder)
         circle = find_circle({path: found.keys() for path, found in used.items()})
         if circle:
@@ -241,14 +241,14 @@ def room_circles():
 
 
 def missing_headers():
-    for path in sources("src", "cli"):
+    for path in sources("src", "cli", "doctor"):
         for number, name in includes(path):
             if name != "st_config.h" and not home_of(name, path):
                 yield f"{path.relative_to(ROOT)}:{number}: there is no \"{name}\""
 
 
 def without_purpose():
-    for path in sources("src", "cli", "include", "examples", "python/ext"):
+    for path in sources("src", "cli", "doctor", "include", "examples", "python/ext"):
         text = path.read_text()
         if not text.startswith(f"/* {path.name} - "):
             yield f"{path.relative_to(ROOT)}: does not begin with '/* {path.name} - purpose'"
@@ -257,14 +257,14 @@ def without_purpose():
 
 
 def long_files():
-    for path in sources("src", "cli", "python/ext"):
+    for path in sources("src", "cli", "doctor", "python/ext"):
         lines = path.read_text().count("\n")
         if lines > MOST_LINES:
             yield f"{path.relative_to(ROOT)}: {lines} lines"
 
 
 def long_lines():
-    for path in sources("src", "cli", "python/ext", "examples"):
+    for path in sources("src", "cli", "doctor", "python/ext", "examples"):
         for number, line in enumerate(path.read_text().splitlines(), 1):
             if len(line) > MOST_COLUMNS:
                 yield f"{path.relative_to(ROOT)}:{number}: {len(line)} columns"

@@ -5,7 +5,7 @@
 #ifndef ST_TESTS_DOCTOR_MADE_RUN_H
 #define ST_TESTS_DOCTOR_MADE_RUN_H
 
-#include "cli/doctor/facts.h"
+#include "doctor/model/facts.h"
 #include "tap.h"
 
 #include <string.h>

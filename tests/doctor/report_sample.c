@@ -4,7 +4,7 @@
  */
 #include "report_sample.h"
 
-#include "cli/doctor/tune/tune.h"
+#include "doctor/tune/tune.h"
 
 static FILE *begin(const char *folder, const char *name)
 {

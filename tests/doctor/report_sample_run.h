@@ -5,8 +5,8 @@
 #ifndef ST_TESTS_DOCTOR_REPORT_SAMPLE_RUN_H
 #define ST_TESTS_DOCTOR_REPORT_SAMPLE_RUN_H
 
-#include "cli/doctor/report.h"
-#include "cli/doctor/report/numbers.h"
+#include "doctor/report/numbers.h"
+#include "doctor/report/report.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,8 +7,8 @@
 
 #include "tap.h"
 
-#include "cli/doctor/report.h"
-#include "cli/doctor/rule/judge.h"
+#include "doctor/report/report.h"
+#include "doctor/rule/judge.h"
 
 #include <stdlib.h>
 #include <string.h>

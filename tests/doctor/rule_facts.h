@@ -5,8 +5,8 @@
 #ifndef TESTS_DOCTOR_RULE_FACTS_H
 #define TESTS_DOCTOR_RULE_FACTS_H
 
-#include "cli/doctor/report/numbers.h"
-#include "cli/doctor/rule/judge.h"
+#include "doctor/report/numbers.h"
+#include "doctor/rule/judge.h"
 
 #include <math.h>
 #include <stdio.h>

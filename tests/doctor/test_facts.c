@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "cli/doctor/simulate.h"
-#include "doctor/made_run.h"
+#include "made_run.h"
+#include "doctor/model/simulate.h"
 
 static void test_plain(void)
 {

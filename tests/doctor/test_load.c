@@ -3,8 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "base/fake_root.h"
-#include "cli/doctor/model/random.h"
-#include "cli/doctor/run.h"
+#include "doctor/model/random.h"
+#include "doctor/run/run.h"
 #include "tap.h"
 
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* Probes: what they read of files of /proc and /sys, what is missing and why, and this machine's own. */
 #include "base/fake_root.h"
-#include "cli/doctor/probe/mounts.h"
-#include "cli/doctor/probe/probes.h"
+#include "doctor/probe/mounts.h"
+#include "doctor/probe/probes.h"
 #include "tap.h"
 
 #include <math.h>

@@ -6,7 +6,7 @@
 #include "rule_cases.h"
 #include "rule_checks.h"
 
-#include "cli/doctor/report/numbers.h"
+#include "doctor/report/numbers.h"
 
 static bool says_nan(const char *text)
 {

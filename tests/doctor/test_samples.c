@@ -1,6 +1,6 @@
 /* RUN/samples: what is written is read again, rows are merged, and no damage does harm. */
-#include "cli/doctor/record/samples.h"
-#include "cli/doctor/record/samples_file.h"
+#include "doctor/record/samples.h"
+#include "doctor/record/samples_file.h"
 #include "tap.h"
 
 #include <math.h>

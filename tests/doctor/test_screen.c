@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "cli/doctor/top/screen.h"
+#include "doctor/top/screen.h"
 #include "tap.h"
 
 #include <math.h>

@@ -3,8 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "base/clock.h"
-#include "cli/doctor/simulate.h"
-#include "cli/doctor/model/random.h"
+#include "doctor/model/random.h"
+#include "doctor/model/simulate.h"
 #include "tap.h"
 
 #include <math.h>

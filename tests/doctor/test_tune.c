@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "cli/doctor/tune/patch.h"
-#include "cli/doctor/tune/tune.h"
+#include "doctor/tune/patch.h"
+#include "doctor/tune/tune.h"
 #include "tap.h"
 
 #include <math.h>

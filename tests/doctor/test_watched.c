@@ -2,7 +2,7 @@
  * ones. */
 #include "base/clock.h"
 #include "base/fake_root.h"
-#include "cli/doctor/record/watched.h"
+#include "doctor/record/watched.h"
 #include "tap.h"
 
 #include <math.h>

@@ -4,9 +4,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "cli/doctor/facts.h"
-#include "cli/doctor/model/load.h"
-#include "cli/doctor/simulate.h"
+#include "doctor/model/facts.h"
+#include "doctor/model/load.h"
+#include "doctor/model/simulate.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -131,8 +131,8 @@ def test_the_man_page_names_every_variable_that_the_program_reads():
     page = (ROOT / "docs/man/stoker.1").read_text()
     page = page[page.index(".Sh ENVIRONMENT"):page.index(".Sh EXIT STATUS")]
     named = set(re.findall(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b|\b(?:TERM|LANG|COLUMNS|HOME|TMPDIR)\b", page))
-    read = {name for names in read_by("src", "cli", pattern=IN_C) for name in names if name}
-    read |= read_by("cli/doctor/inject", pattern=IN_PYTHON) | {"XDG_CACHE_HOME"}  # by stoker.demo
+    read = {name for names in read_by("src", "cli", "doctor", pattern=IN_C) for name in names if name}
+    read |= read_by("doctor/inject", pattern=IN_PYTHON) | {"XDG_CACHE_HOME"}  # by stoker.demo
     read -= {name for name in read if name.startswith("AWS_")} | BETWEEN_OURSELVES | OF_EVERY_PROGRAM
     # Variables that the doctor examines, or that a launcher sets for the program that is watched.
     examined = {"LOCAL_RANK", "RANK", "WORLD_SIZE"}

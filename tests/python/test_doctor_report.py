@@ -61,7 +61,7 @@ def test_json_is_strict(runs, kind):
 def test_json_has_every_fact(runs):
     """A field that is added to struct dr_facts, dr_limits or dr_settings must be written, too."""
     run = strict(runs / "rich" / "run.json")
-    text = re.sub(r"/\*.*?\*/", "", (ROOT / "cli/doctor/facts.h").read_text() + (ROOT / "cli/doctor/run.h").read_text(),
+    text = re.sub(r"/\*.*?\*/", "", (ROOT / "doctor/model/facts.h").read_text() + (ROOT / "doctor/run/run.h").read_text(),
                   flags=re.DOTALL)
     for struct_name, part in (("dr_facts", "facts"), ("dr_limits", "limits"), ("dr_settings", "loader")):
         body = re.search(rf"struct {struct_name} {{(.*?)\n}};", text, re.DOTALL)[1]

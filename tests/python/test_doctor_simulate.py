@@ -75,7 +75,7 @@ def simulator(tmp_path_factory):
     if compiler is None:
         pytest.skip("there is no C compiler")
     library = tmp_path_factory.mktemp("simulator") / "simulator.so"
-    files = [ROOT / "cli/doctor/model" / name for name in ("simulate.c", "replay.c")]
+    files = [ROOT / "doctor/model" / name for name in ("simulate.c", "replay.c")]
     files += [ROOT / "src/base" / name for name in ("mem.c", "budget.c", "cpu.c")]
     includes = ["-I", ROOT, "-I", ROOT / "src", "-I", ROOT / "include"]
     command = [compiler, "-shared", "-fPIC", "-O2", "-std=gnu11", "-D_GNU_SOURCE", *includes, "-o", library, *files, "-lm"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs run as `stoker run` runs them, and what the watch in them wrote down (cli/doctor/events.h, run.h)."""
+"""Programs run as `stoker run` runs them, and what the watch in them wrote down (doctor/run/events.h, run.h)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-FOLDER = Path(__file__).parents[2] / "cli/doctor/inject"
+FOLDER = Path(__file__).parents[2] / "doctor/inject"
 NEXT, STALL, STEP, ITER, PIN, COPY, SYNC, SAVE, GC, EPOCH = range(1, 11)
 FETCH, READ, NETWORK, DECOMPRESS, DECODE, TRANSFORM, COLLATE, PUT, OPENED, SLOWEST, DISCARDED, SHARED = range(16, 28)
 FIRST, TRAINING = 4, 8  # of NEXT

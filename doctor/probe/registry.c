@@ -1,0 +1,10 @@
+/* registry.c - all probes
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "doctor/probe/probes.h"
+
+const struct dr_probe *const dr_probes[] = {&dr_probe_cpu,    &dr_probe_cgroup, &dr_probe_psi,
+                                            &dr_probe_memory, &dr_probe_shm,    &dr_probe_disk,
+                                            &dr_probe_net,    &dr_probe_nfs,    &dr_probe_gpu,
+                                            NULL};

@@ -1,0 +1,24 @@
+/* judge.h - what the files that reach the verdict share
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ST_DOCTOR_JUDGE_H
+#define ST_DOCTOR_JUDGE_H
+
+#include "doctor/rule/case.h"
+
+/* The first signal that the rule needs and the run lacks, in `room`; NULL: the rule can be judged. */
+const char *dr_lacks(const struct dr_rule *rule, const struct dr_facts *facts, char *room, size_t size);
+/* Whether the rule can apply to a run of this kind at all (no workers, no GPU, one rank). */
+bool dr_concerns(const struct dr_rule *rule, const struct dr_facts *facts);
+
+/* What limits the run now: "computation" or, if it is the loader, its heaviest stage and
+ * its resource. */
+void dr_limit_now(char *out, size_t size, const struct dr_case *c, bool loader);
+/* The same with this plan. */
+void dr_limit_then(char *out, size_t size, const struct dr_case *c, const struct dr_plan *plan);
+/* The gain of all findings together and the limit after that; the limit after the first one goes into
+ * its `next`. */
+void dr_outlook(struct dr_verdict *out, const struct dr_case *c);
+
+#endif
