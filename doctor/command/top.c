@@ -4,8 +4,7 @@
  */
 #include "base/err.h"
 #include "cli/cli.h"
-#include "doctor/top/frame.h"
-#include "doctor/top/live.h"
+#include "doctor/top/top.h"
 
 #include <errno.h>
 #include <poll.h>

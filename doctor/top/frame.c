@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "doctor/top/frame.h"
+#include "doctor/top/top.h"
 
 #include "base/clock.h"
 #include "base/text.h"

@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "doctor/top/live.h"
+#include "doctor/top/top.h"
 
 #include "api/publish.h"
 #include "base/clock.h"

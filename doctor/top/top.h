@@ -1,13 +1,30 @@
-/* live.h - runs and processes that `stoker top` can look at
+/* top.h - what `stoker top` shows: a run, or the loaders of a process
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#ifndef ST_DOCTOR_TOP_LIVE_H
-#define ST_DOCTOR_TOP_LIVE_H
+#ifndef ST_DOCTOR_TOP_H
+#define ST_DOCTOR_TOP_H
 
 #include "cli/json.h"
+#include "doctor/report/report.h"
 #include "doctor/top/screen.h"
-#include "stoker/stoker.h"
+
+/* ---- a run (frame.c) ----------------------------------------------------------------------------- */
+
+enum dr_pane {
+    DR_PANE_ALL,
+    DR_PANE_STEPS,
+    DR_PANE_PIPELINE,
+    DR_PANE_WORKERS,
+    DR_PANE_RESOURCES,
+    DR_PANES
+};
+
+/* `facts` and `verdict` are NULL until there are enough steps; `why` then tells the reason. */
+void dr_top_frame(struct dr_screen *screen, const struct dr_run *run, const struct dr_facts *facts,
+                  const struct dr_verdict *verdict, enum dr_pane pane, const char *why);
+
+/* ---- a process (live.c) -------------------------------------------------------------------------- */
 
 /* The run directory of the `stoker run` that a process belongs to (STOKER_RUN in its environment). */
 bool dr_run_of_process(char *out, size_t room, int pid);
