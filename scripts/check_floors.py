@@ -12,6 +12,10 @@ from functools import cache
 from pathlib import Path
 
 FLOORS = ["base", "order", "source", "codec", "op", "pipe", "gpu", "api"]
+# The folders of the doctor, from the ground up, and what it may include of the program, whose other parts never include
+# the doctor: main.c knows its commands by name.
+DOCTOR = ["run", "probe", "record", "model", "rule", "tune", "report", "top", "machine", "command"]
+SHARED_BY_COMMANDS = ["cli/cli.h", "cli/json.h", "cli/out.h"]
 # The Python package, from the ground up: folders and modules, each of which may import those of lines before its own.
 PACKAGE = [
     "_ext",
@@ -86,6 +90,30 @@ def upward_includes():
                 yield f"{where}, which lies above"
 
 
+def upward_includes_of_the_doctor():
+    for path in sources("doctor"):
+        folder = path.relative_to(ROOT / "doctor").parts[0]
+        if folder not in DOCTOR:
+            yield f"{path.relative_to(ROOT)}: '{folder}' has no place in DOCTOR"
+            continue
+        for number, name in includes(path):
+            target, _, rest = name.partition("/")
+            where = f"{path.relative_to(ROOT)}:{number}: includes \"{name}\""
+            if target == "cli" and name not in SHARED_BY_COMMANDS:
+                yield f"{where}, which belongs to other commands"
+            elif target == "doctor" and rest.split("/")[0] not in DOCTOR[: DOCTOR.index(folder) + 1]:
+                yield f"{where}, which lies above"
+            elif target not in ("cli", "doctor", "stoker", "st_config.h", *FLOORS):
+                yield f"{where}: name the folder, as in \"doctor/{folder}/{name}\""
+
+
+def includes_of_the_doctor():
+    for path in sources("src", "include", "cli", "python/ext", "bench", "examples"):
+        for number, name in includes(path):
+            if "doctor" in name.split("/")[:-1]:
+                yield f"{path.relative_to(ROOT)}:{number}: includes \"{name}\""
+
+
 def find_circle(graph):
     """A circle of a graph {node: set of nodes}, as a list that ends where it begins; [] if there is none."""
     rest = {node: {n for n in following if n in graph and n != node} for node, following in graph.items()}
@@ -146,10 +174,11 @@ def import_circles():
 
 def header_circles():
     """Headers that include each other."""
-    graph = {str(p.relative_to(ROOT / "src")): {n for _, n in includes(p)} for p in sources("src") if p.suffix == ".h"}
-    circle = find_circle(graph)
-    if circle:
-        yield "src: " + " includes ".join(circle)
+    for folder, home in (("src", ROOT / "src"), ("doctor", ROOT), ("cli", ROOT)):
+        headers = [path for path in sources(folder) if path.suffix == ".h"]
+        circle = find_circle({str(p.relative_to(home)): {name for _, name in includes(p)} for p in headers})
+        if circle:
+            yield f"{folder}: " + " includes ".join(circle)
 
 
 def home_of(name, path):
@@ -288,6 +317,8 @@ def noisy_library():
 
 
 check(list(upward_includes()), "includes point down")
+check(list(upward_includes_of_the_doctor()), "includes of the doctor point down")
+check(list(includes_of_the_doctor()), "nothing but the doctor includes the doctor")
 check(list(upward_imports()), "imports of the Python package point down")
 check(list(import_circles()), "imports of the Python package form no circle")
 check(list(header_circles()), "includes of headers form no circle")

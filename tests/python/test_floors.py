@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 CHECK = Path(__file__).parents[2] / "scripts/check_floors.py"
 
 
@@ -191,3 +193,33 @@ def test_a_line_of_106_columns(tmp_path):
 def test_an_include_of_a_floor_above(tmp_path):
     files = {"src/base/a.c": c_file("a.c", '#include "op/b.h"'), "src/op/b.h": c_file("b.h")}
     assert failures(tmp_path, files)[0] == ["includes point down"]
+
+
+def test_an_include_of_a_folder_of_the_doctor_above(tmp_path):
+    files = {f"doctor/{path}.h": c_file(f"{path[-1]}.h") for path in ("run/a", "model/b", "rule/c")}
+    down = c_file("d.c", '#include "doctor/run/a.h"', '#include "doctor/model/d.h"', '#include "cli/cli.h"')
+    files |= {"doctor/model/d.c": down, "doctor/model/d.h": c_file("d.h"), "cli/cli.h": c_file("cli.h")}
+    assert failures(tmp_path, files)[0] == []
+    up = c_file("d.c", '#include "doctor/rule/c.h"')
+    found, output = failures(tmp_path, {"doctor/model/d.c": up})
+    assert found == ["includes of the doctor point down"]
+    assert 'doctor/model/d.c:5: includes "doctor/rule/c.h", which lies above' in output
+
+
+def test_a_part_of_the_doctor_that_includes_another_command_or_names_no_folder(tmp_path):
+    files = {"doctor/rule/a.c": c_file("a.c", '#include "cli/pack/b.h"', '#include "c.h"'), "cli/pack/b.h": c_file("b.h")}
+    files |= {"doctor/rule/c.h": c_file("c.h"), "doctor/elsewhere/d.c": c_file("d.c")}
+    found, output = failures(tmp_path, files)
+    assert found == ["includes of the doctor point down"]
+    assert 'doctor/rule/a.c:5: includes "cli/pack/b.h", which belongs to other commands' in output
+    assert 'doctor/rule/a.c:6: includes "c.h": name the folder, as in "doctor/rule/c.h"' in output
+    assert "doctor/elsewhere/d.c: 'elsewhere' has no place in DOCTOR" in output
+
+
+@pytest.mark.parametrize("place", ["src/api", "cli", "cli/pack", "python/ext", "bench"])
+@pytest.mark.parametrize("way", ["", "../", "../../"])
+def test_others_that_include_the_doctor(tmp_path, place, way):
+    files = {f"{place}/a.c": c_file("a.c", f'#include "{way}doctor/run/b.h"'), "doctor/run/b.h": c_file("b.h")}
+    found, output = failures(tmp_path, files)
+    assert "nothing but the doctor includes the doctor" in found
+    assert f"{place}/a.c:5: includes" in output
