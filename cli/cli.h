@@ -8,6 +8,7 @@
 #ifndef ST_CLI_CLI_H
 #define ST_CLI_CLI_H
 
+#include "st_config.h"
 #include "stoker/stoker.h"
 
 #include <stdbool.h>
@@ -22,8 +23,10 @@
     X(EXIT_FAILED, 1, "failed: something could not be read, written, measured or judged")               \
     X(EXIT_USAGE, 2, "usage error: unknown option, missing argument, or a value that is not allowed")   \
     X(EXIT_FOUND, 3,                                                                                    \
-      "finished and found a problem: a limit exceeded (check), bad samples (verify, pack),\n"           \
-      "something broken (doctor)")
+      ST_HAVE_DOCTOR                                                                                    \
+          ? "finished and found a problem: a limit exceeded (check), bad samples (verify, pack),\n"     \
+            "something broken (doctor)"                                                                 \
+          : "finished and found a problem: bad samples (verify, pack)")
 
 #define EXIT_CODE(name, code, meaning) name = code,
 enum exit_code { EXIT_CODES(EXIT_CODE) };

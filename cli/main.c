@@ -8,9 +8,22 @@
 #include <errno.h>
 #include <string.h>
 
+#define COMMANDS_OF_THE_DOCTOR(X) X(run) X(top) X(report) X(check) X(explain) X(tune) X(doctor)
+#define PRESENT(name) &cmd_##name,
+#define ABSENT(name)  #name,
+
 static const struct command *const commands[] = {
-    &cmd_run,   &cmd_top,  &cmd_report, &cmd_check, &cmd_explain,    &cmd_tune, &cmd_doctor, &cmd_demo,
-    &cmd_bench, &cmd_pack, &cmd_verify, &cmd_info,  &cmd_completion, &cmd_help, NULL,
+#if ST_HAVE_DOCTOR
+    COMMANDS_OF_THE_DOCTOR(PRESENT)
+#endif
+    &cmd_demo, &cmd_bench, &cmd_pack, &cmd_verify, &cmd_info, &cmd_completion, &cmd_help, NULL,
+};
+/* What this build lacks, by name. */
+static const char *const absent[] = {
+#if !ST_HAVE_DOCTOR
+    COMMANDS_OF_THE_DOCTOR(ABSENT)
+#endif
+    NULL,
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] - 1 };
 
@@ -37,6 +50,12 @@ static int unknown(const char *word)
     enum { OPTIONS = 2 };
     const char *names[COMMANDS + OPTIONS + 1] = {"--help", "--version"};
     const char *what = word[0] == '-' ? "option" : "command";
+    for (size_t i = 0; absent[i]; i++)
+        if (!strcmp(absent[i], word))
+            return fail(EXIT_USAGE,
+                        "%s: this build has no doctor, because it was configured with "
+                        "-Ddoctor=disabled; build Stoker without that option to have it",
+                        word);
     for (size_t i = 0; i < COMMANDS; i++)
         names[OPTIONS + i] = commands[i]->name;
     const char *near = nearest_name(word, names);
@@ -52,8 +71,11 @@ static void print_help(FILE *to)
 {
     enum { NAME = 15 };
     put_text(to,
-             "Stoker turns datasets of encoded images and sounds into training batches, fast and "
-             "reproducibly, and finds out why a training run waits for its data.",
+             ST_HAVE_DOCTOR
+                 ? "Stoker turns datasets of encoded images and sounds into training batches, fast and "
+                   "reproducibly, and finds out why a training run waits for its data."
+                 : "Stoker turns datasets of encoded images and sounds into training batches, fast and "
+                   "reproducibly.",
              0, 0);
     fputs("\nusage: stoker COMMAND [ARGUMENTS]\n\n", to);
     for (size_t i = 0; i < COMMANDS; i++) {
@@ -63,8 +85,10 @@ static void print_help(FILE *to)
     fputs("\n"
           "  --version    print the version\n"
           "  --help       print this text\n"
-          "\n"
-          "Exit codes (run is different: it exits with the code of its command):\n",
+          "\n",
+          to);
+    fputs(ST_HAVE_DOCTOR ? "Exit codes (run is different: it exits with the code of its command):\n"
+                         : "Exit codes:\n",
           to);
     for (size_t i = 0; i < CODES; i++) {
         fprintf(to, "  %d  ", exit_codes[i].code);

@@ -55,6 +55,7 @@ layer_c() {
     c_layer c
     tap_layer build scripts/check_build.sh build/test-c
     tap_layer abi scripts/test_abi.sh build/test-c
+    tap_layer without-doctor scripts/test_without_doctor.sh build/test-c
 }
 # A build with a sanitizer takes longer than its tests: -O1 and line numbers without other debug information save more
 # there than they cost here. Of UBSan's checks two take a fifth of the build, and what they find faults under

@@ -58,7 +58,11 @@ from ._lazy.switch import lazy_images
 from ._open import open
 from ._plan import from_torchvision as _from_torchvision  # noqa: F401 (it fills in a table)
 from ._plan.explain import Plan
-from ._verdict import Verdict, verdict
+
+try:
+    from ._verdict import Verdict, verdict
+except ModuleNotFoundError:  # a build without the doctor
+    pass
 
 __all__ = [
     "CorruptSample",
@@ -92,6 +96,11 @@ __all__ = [
     "__version__",
 ]
 
+_OF_THE_DOCTOR = ("Verdict", "verdict")
+if "verdict" not in globals():
+    for _name in _OF_THE_DOCTOR:
+        __all__.remove(_name)
+
 __version__: str = _ext.version()
 
 if TYPE_CHECKING:
@@ -104,6 +113,12 @@ _LATER = {"DataLoader": "dataloader", "install": "_install", "uninstall": "_inst
 
 
 def __getattr__(name: str) -> Any:
+    if name in _OF_THE_DOCTOR:
+        raise AttributeError(
+            f"stoker.{name}: this build has no doctor, because it was configured with -Ddoctor=disabled; build Stoker "
+            "without that option to have it",
+            name=name,
+        )
     if name not in _LATER:
         raise no_attribute(__name__, name, __all__)
     found = getattr(importlib.import_module(f".{_LATER[name]}", __name__), name)

@@ -7,7 +7,11 @@ import ast
 import html.parser
 import inspect
 import json
+import os
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -119,6 +123,33 @@ def test_a_verdict_that_is_not_there(recorded, monkeypatch):
     monkeypatch.chdir(empty)
     with pytest.raises(FileNotFoundError, match="stoker run"):
         stoker.verdict()
+
+
+WITHOUT_DOCTOR = """
+import sys
+import stoker
+from stoker import *
+assert stoker.__file__ == sys.argv[1], stoker.__file__
+assert "info" in globals() and "verdict" not in dir(stoker) and "verdict" not in globals()
+for name in ("verdict", "Verdict"):
+    try:
+        getattr(stoker, name)
+    except AttributeError as error:
+        print(error)
+"""
+
+
+def test_a_build_without_the_doctor_has_no_verdict(tmp_path):
+    home = tmp_path / "stoker"
+    shutil.copytree(Path(stoker.__file__).parent, home, ignore=shutil.ignore_patterns("_verdict*", "__pycache__"))
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_DOCTOR, home / "__init__.py"], capture_output=True, text=True, timeout=60,
+        check=False, env={**os.environ, "PYTHONPATH": str(tmp_path)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert [line.partition(": ")[0] for line in lines] == ["stoker.verdict", "stoker.Verdict"]
+    assert all("this build has no doctor" in line and "-Ddoctor=disabled" in line for line in lines)
 
 
 def test_info_is_a_table(tree):
