@@ -151,29 +151,32 @@ struct stoker_dataset; /* immutable once open: any number of threads and loaders
 
 struct stoker_dataset_options {
     size_t size;
-    const char *index_dir;         /* keep the index here, and reuse it while the data is unchanged; NULL
-                                      (default): scan folders each time, and keep the index of an archive
-                                      beside it (PATH.stoker-index) if that can be written. What
-                                      STOKER_ENGINES_KNOWN knows is kept in the same place (*.stoker-known) */
-    const char *const *extensions; /* NULL-terminated, lower case, with the dot; NULL (default): the nine of
-                                      torchvision's ImageFolder */
-    uint32_t threads;              /* for scanning; 0 (default): the CPUs this process may use; for archives,
-                                      which are mostly waited for, at least 8 (16 by URL) */
-    bool allow_empty;              /* accept class folders without images (default false) */
+    /* what it contains */
     const char *fields;            /* the fields of a sample, separated by commas, by the names they have in
                                       this kind of dataset: "jpg,cls"; with a type where the data does not
                                       tell: "image/encoded=image,image/class/label=int"; NULL (default): the
                                       kind decides */
+    const char *const *extensions; /* NULL-terminated, lower case, with the dot; NULL (default): the nine of
+                                      torchvision's ImageFolder */
+    bool allow_empty;              /* accept class folders without images (default false) */
+    const char *db;                /* lmdb: the named database; NULL (default): the main one */
+    /* opening it */
+    const char *index_dir;         /* keep the index here, and reuse it while the data is unchanged; NULL
+                                      (default): scan folders each time, and keep the index of an archive
+                                      beside it (PATH.stoker-index) if that can be written. What
+                                      STOKER_ENGINES_KNOWN knows is kept in the same place (*.stoker-known) */
+    uint32_t threads;              /* for scanning; 0 (default): the CPUs this process may use; for archives,
+                                      which are mostly waited for, at least 8 (16 by URL) */
+    uint64_t max_memory;           /* limit for the memory into which archives that are compressed as a whole
+                                      are unpacked, all together; 0 (default): a quarter of what this process
+                                      may use */
+    /* by URL */
     const char *cache_dir;         /* cache what is read by URL here; several processes may share it; NULL
                                       (default): no cache */
     uint64_t cache_bytes;          /* size limit of cache_dir; 0 (default): 64 GiB */
     uint32_t remote_ms;            /* time limit of a request by URL, retries included; 0 (default): 60000 */
     uint32_t connections;          /* limit for connections to servers, which are opened as needed; 0
                                       (default): 256. Never more than a quarter of RLIMIT_NOFILE */
-    uint64_t max_memory;           /* limit for the memory into which archives that are compressed as a whole
-                                      are unpacked, all together; 0 (default): a quarter of what this process
-                                      may use */
-    const char *db;                /* lmdb: the named database; NULL (default): the main one */
 };
 /* Writes the defaults to the `size` bytes at `opt`. C and C++ programs call stoker_dataset_defaults. */
 STOKER_API void stoker_dataset_options_init(struct stoker_dataset_options *opt, size_t size);
@@ -431,7 +434,32 @@ enum stoker_place {
 
 struct stoker_loader_options {
     size_t size;
+    /* batches */
     uint32_t batch_size;           /* default 1 */
+    bool drop_last;                /* drop the last batch if it is not full (default false) */
+    enum stoker_dtype dtype;       /* of the images, if dtype_given is true */
+    bool dtype_given;              /* false (default): the type that the pipeline ends in */
+    enum stoker_layout layout;     /* default NCHW */
+    enum stoker_ragged ragged;     /* default list */
+    /* order: as in struct stoker_order_options */
+    enum stoker_order_kind order;
+    uint64_t seed;
+    uint32_t rank, world;
+    bool drop_uneven;
+    bool epoch_fixed;
+    const double *weights;
+    uint64_t draws;
+    /* images */
+    enum stoker_fidelity fidelity; /* default exact */
+    uint32_t pillow;               /* the major version of Pillow whose resize to match: 13 (default) or 12 */
+    bool exif_rotate;              /* apply the EXIF orientation (default false) */
+    uint64_t pixel_limit;          /* refuse larger images; default 178956970, where Pillow raises an error */
+    /* errors */
+    enum stoker_on_error on_error; /* default raise */
+    uint32_t timeout_ms;           /* how long next may wait; 0 (default): no limit */
+    uint64_t error_limit;          /* bad samples per epoch above which next fails whatever on_error is; default
+                                      UINT64_MAX: no limit */
+    /* threads */
     int32_t workers;               /* threads that decode; 0: none, the calling thread does; -1 (default): auto,
                                       the CPUs that this process may use (affinity, cgroup quota) divided by
                                       LOCAL_WORLD_SIZE, or 0 for a dataset too small for threads to pay off.
@@ -442,25 +470,7 @@ struct stoker_loader_options {
                                       2 with a device or pin_memory */
     uint32_t read_ahead;           /* samples read ahead of decoding; 0 (default): auto, at least 64 (320 by URL),
                                       and up to four times that if it helps */
-    bool drop_last;                /* drop the last batch if it is not full (default false) */
-    enum stoker_order_kind order;  /* these eight: see struct stoker_order_options */
-    uint64_t seed;
-    uint32_t rank, world;
-    bool drop_uneven;
-    bool epoch_fixed;
-    const double *weights;
-    uint64_t draws;
-    enum stoker_dtype dtype;       /* of the images, if dtype_given is true */
-    bool dtype_given;              /* false (default): the type that the pipeline ends in */
-    enum stoker_layout layout;     /* default NCHW */
-    enum stoker_ragged ragged;     /* default list */
-    enum stoker_on_error on_error; /* default raise */
-    uint64_t error_limit;          /* bad samples per epoch above which next fails whatever on_error is; default
-                                      UINT64_MAX: no limit */
-    enum stoker_fidelity fidelity; /* default exact */
-    uint32_t pillow;               /* the major version of Pillow whose resize to match: 13 (default) or 12 */
-    bool exif_rotate;              /* apply the EXIF orientation (default false) */
-    uint64_t pixel_limit;          /* refuse larger images; default 178956970, where Pillow raises an error */
+    /* memory */
     uint64_t max_memory;           /* bytes that the loader may hold: batches (up to half of it, whether ready, in
                                       progress or lent out), samples read ahead, the workers' scratch memory, and what
                                       speeds up later epochs (up to 1/32).
@@ -477,15 +487,15 @@ struct stoker_loader_options {
                                       0 (default): a quarter of what the cgroup allows or the machine has
                                       available, divided by LOCAL_WORLD_SIZE, and at most a quarter of what the
                                       limits of the process (ulimit -v, -d) leave */
-    uint32_t timeout_ms;           /* how long next may wait; 0 (default): no limit */
-    const char *device;            /* the memory in which batches are returned: "cuda", "cuda:1"; NULL (default)
-                                      or "cpu": host memory. With a device all images must have the same size;
-                                      only the speed and the location of the bytes differ */
-    enum stoker_place augment_on;  /* default auto */
     bool pin_memory;               /* without a device: use pinned memory, which a GPU can copy from by itself, if
                                       it is available (default false) */
     uint64_t pinned_limit;         /* limit for pinned memory, here and for a device, in bytes; pageable memory is
                                       used beyond it; 0 (default): max_memory */
+    /* device */
+    const char *device;            /* the memory in which batches are returned: "cuda", "cuda:1"; NULL (default)
+                                      or "cpu": host memory. With a device all images must have the same size;
+                                      only the speed and the location of the bytes differ */
+    enum stoker_place augment_on;  /* default auto */
     enum stoker_engines engines;   /* default known; no effect without a device that has JPEG engines */
 };
 /* Writes the defaults to the `size` bytes at `opt`. C and C++ programs call stoker_loader_defaults. */
@@ -574,15 +584,15 @@ struct stoker_batch {
     struct stoker_tensor images;       /* [count, C, H, W]; sounds: [count, C, T] or [count, C, F, T], with zeros
                                           after the shorter ones; ndim 0 if the dataset has no images */
     const struct stoker_tensor *items; /* ragged: count tensors [C, H, W] */
+    struct stoker_tensor lengths;      /* sounds of different lengths: int64 [count], their frames, in host memory;
+                                          otherwise ndim 0 */
     struct stoker_tensor labels;       /* int64 [count]; for samples with fields, the first int field */
     const uint64_t *samples;           /* the indices of the samples, in host memory */
+    uint32_t column_count;             /* of datasets whose samples have fields: one per field but the image */
+    const struct stoker_column *const *columns; /* an array of pointers, since columns may grow */
     int32_t device_type;               /* the memory of images and labels, as in DLPack: 1 CPU, 2 CUDA, 3 pinned
                                           by CUDA */
     int32_t device_id;                 /* the device; 0 for the CPU */
-    uint32_t column_count;             /* of datasets whose samples have fields: one per field but the image */
-    const struct stoker_column *const *columns; /* an array of pointers, since columns may grow */
-    struct stoker_tensor lengths;      /* sounds of different lengths: int64 [count], their frames, in host memory;
-                                          otherwise ndim 0 */
 };
 
 /* Returns the next batch, in order; it belongs to the caller until it is released. STOKER_END after the last.
@@ -688,45 +698,52 @@ enum stoker_stage {
 enum { STOKER_STAGE_MAX = 16 }; /* never changes: room for the stages that later versions add */
 struct stoker_stats {
     size_t size;
-    uint64_t batches, samples, bytes;    /* delivered; encoded bytes read */
+    /* samples */
+    uint64_t batches, samples;           /* delivered */
+    uint64_t bytes;                      /* encoded, read */
     uint64_t bad;                        /* samples that failed */
+    const char *source_note;             /* stoker_dataset_note of the dataset */
+    /* time */
     uint64_t stage_ns[STOKER_STAGE_MAX]; /* by enum stoker_stage, summed over the workers; 0 for the rest */
     uint64_t wait_ns;                    /* next waited for a batch */
+    uint64_t memory_wait_ns;             /* workers waited for memory, summed over them */
     uint64_t first_batch_ns;             /* from start to the first batch of this epoch */
-    uint64_t slot_bytes, scratch_bytes;  /* memory held now, by batches and by workers */
-    uint32_t slots, slots_lent, workers;
-    uint64_t reads_in_flight_max;        /* of the reads ahead; workers read data that is in memory themselves */
-    const char *reader;                  /* what reads ahead: "io_uring", "pread pool"; "memory", "inline": nothing */
-    enum stoker_place augment_on;        /* CPU or DEVICE: the outcome of AUTO */
-    uint64_t copied_bytes;               /* to the device */
-    uint64_t raw_rows, resized_rows;     /* samples that the device resizes; those too large for its share of a slot,
-                                            which a worker resized instead */
+    /* memory, in bytes */
+    uint64_t memory_allowed;             /* max_memory, or its automatic value */
+    uint64_t memory_held, memory_peak;   /* of it, now and at most; held are these four: */
+    uint64_t slot_bytes, scratch_bytes;  /* by batches and by workers */
+    uint64_t read_bytes, data_bytes;     /* samples read ahead; kept by the dataset, or about its files */
     uint64_t pinned_bytes;               /* of slot_bytes, and up to 118 MB more for what JPEG engines read and write */
-    uint64_t engine_rows;                /* samples that the device's JPEG engines decoded */
-    uint64_t engine_failures;            /* samples that they failed to decode and the CPU decoded */
-    const char *engine_note;             /* why JPEG engines that should decode do not; NULL: no problem. Valid as long
-                                            as the loader */
     const char *pinned_note;             /* why memory that should be pinned is pageable; NULL: none is. Valid as long
                                             as the loader */
-    const char *source_note;             /* stoker_dataset_note of the dataset */
-    uint64_t memory_allowed;             /* max_memory, or its automatic value */
-    uint64_t memory_held, memory_peak;   /* of it, now and at most: slot_bytes, scratch_bytes and these two: */
-    uint64_t read_bytes, data_bytes;     /* samples read ahead; kept by the dataset, or about its files */
-    uint64_t memory_wait_ns;             /* workers waited for memory, summed over them */
+    uint32_t slots, slots_lent;          /* room for batches; of it, batches not yet released */
+    /* reading ahead */
+    const char *reader;                  /* what reads ahead: "io_uring", "pread pool"; "memory", "inline": nothing */
     const char *reader_note;             /* why `reader` is not io_uring; NULL: it is, or nothing is read ahead. Valid
                                             as long as the loader */
-    /* The loader adjusts what is left to it (workers -1, prefetch 0, read_ahead 0) at run time, one at a time, and
-     * keeps a change only if it helps. The bytes of batches do not depend on it. */
+    uint64_t reads_in_flight_max;        /* of the reads ahead; workers read data that is in memory themselves */
+    /* Threads and tuning. The loader adjusts what is left to it (workers -1, prefetch 0, read_ahead 0) at run time, one
+     * at a time, and keeps a change only if it helps. The bytes of batches do not depend on it. */
+    uint32_t workers;
     uint32_t tuned_workers;              /* workers in use now; the rest of `workers` pause */
     uint32_t tuned_prefetch, tuned_read_ahead; /* current limits: batches prefetched, samples read ahead */
     uint32_t tuning_moves, tuning_reverted;    /* changes so far, and those that undid one that did not help */
     const char *tuning_limit;            /* what limited the loader at the last look; a constant string */
     char tuning_last[160];               /* the last change, in words; "": none */
+    /* device */
+    enum stoker_place augment_on;        /* CPU or DEVICE: the outcome of AUTO */
     uint32_t engines_open;               /* threads whose JPEG engines are open, which takes about a second; 0 if there
                                             are none, or engine_note says why they are not used */
+    uint64_t copied_bytes;               /* to the device */
+    uint64_t raw_rows, resized_rows;     /* samples that the device resizes; those too large for its share of a slot,
+                                            which a worker resized instead */
+    uint64_t engine_rows;                /* samples that the device's JPEG engines decoded */
+    uint64_t engine_failures;            /* samples that they failed to decode and the CPU decoded */
     uint64_t engines_known;              /* samples whose files are known to decode, and go to JPEG engines unless they
                                             have changed; in a dataset made of others, of its parts. 0 unless `engines`
                                             is STOKER_ENGINES_KNOWN */
+    const char *engine_note;             /* why JPEG engines that should decode do not; NULL: no problem. Valid as long
+                                            as the loader */
 };
 /* Since the loader was opened. Any thread. */
 STOKER_API int stoker_loader_stats(const struct stoker_loader *loader, struct stoker_stats *out);
@@ -797,9 +814,9 @@ struct stoker_single_options {
     size_t size;
     enum stoker_layout layout; /* default NCHW */
     uint32_t pillow;           /* the major version of Pillow whose resize to match: 13 (default) or 12 */
+    bool fused;                /* contrast and saturation are rounded as by Pillow's aarch64 build, which differs
+                                  from others by a level at times (default false) */
     uint64_t pixel_limit;      /* default 178956970; 0: none */
-    uint64_t fused;            /* 1: contrast and saturation are rounded as by Pillow's aarch64 build, which differs
-                                  from others by a level at times; default 0 */
 };
 /* Writes the defaults to the `size` bytes at `opt`. C and C++ programs call stoker_single_defaults. */
 STOKER_API void stoker_single_options_init(struct stoker_single_options *opt, size_t size);

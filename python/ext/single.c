@@ -14,7 +14,7 @@ static const struct ext_option options_table[] = {
     {"layout", EXT_WORD, offsetof(struct stoker_single_options, layout), ext_layout_words},
     {"pillow", EXT_U32, offsetof(struct stoker_single_options, pillow), NULL},
     {"pixel_limit", EXT_U64, offsetof(struct stoker_single_options, pixel_limit), NULL},
-    {"fused", EXT_U64, offsetof(struct stoker_single_options, fused), NULL},
+    {"fused", EXT_BOOL, offsetof(struct stoker_single_options, fused), NULL},
     {0},
 };
 
@@ -189,7 +189,7 @@ static PyType_Slot single_slots[] = {
     {Py_tp_dealloc, single_dealloc},
     {Py_tp_methods, single_methods},
     {Py_tp_doc,
-     "Single(pipeline, *, layout='nchw', pillow=13, pixel_limit=0, fused=0): runs a pipeline on one "
+     "Single(pipeline, *, layout='nchw', pillow=13, pixel_limit=0, fused=False): runs a pipeline on one "
      "image at a time."},
     {0, NULL},
 };

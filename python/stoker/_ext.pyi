@@ -147,7 +147,7 @@ class Single:
         layout: str = "nchw",
         pillow: int = 13,
         pixel_limit: int = 0,
-        fused: int = 0,
+        fused: bool = False,
     ) -> Single: ...
     def run(
         self,

@@ -5,7 +5,7 @@
 #include "api/sized.h"
 #include "source/fields/field_list.h"
 
-ST_SIZED(options, stoker_dataset_options, db);
+ST_SIZED(options, stoker_dataset_options, connections);
 ST_SIZED(pixel_sets, stoker_pixels, stride);
 ST_SIZED(callback_sets, stoker_callbacks, close);
 ST_SIZED(fields, stoker_field, type);

@@ -12,9 +12,9 @@
 #include <string.h>
 #include <unistd.h>
 
-ST_SIZED(options, stoker_loader_options, pinned_limit);
+ST_SIZED(options, stoker_loader_options, engines);
 ST_SIZED(epochs, stoker_epoch, first_batch);
-ST_SIZED(statistics, stoker_stats, engines_known);
+ST_SIZED(statistics, stoker_stats, engine_note);
 ST_SIZED(worker_statistics, stoker_worker_stats, samples);
 ST_SIZED(paths, stoker_decode_path, files);
 ST_SIZED(bad_samples, stoker_bad_sample, reason);

@@ -26,7 +26,7 @@ struct stoker_single {
 };
 
 ST_SIZED(options, stoker_single_options, pixel_limit);
-ST_SIZED(pictures, stoker_picture, name);
+ST_SIZED(pictures, stoker_picture, edit_count);
 
 static const struct stoker_single_options defaults = {
     .size = sizeof defaults, .layout = STOKER_LAYOUT_NCHW, .pillow = 13, .pixel_limit = PIXELS_MAX};

@@ -238,8 +238,8 @@ static void load(struct stoker_dataset *data, struct stoker_pipeline *pipe, stru
     opt.seed = 5;
     opt.on_error = STOKER_ON_ERROR_SKIP;
     opt.layout = STOKER_LAYOUT_NHWC;
-    opt.pinned_limit = 1 << 20; /* the last member of the first version */
-    opt.engines = STOKER_ENGINES_OFF;
+    opt.pinned_limit = 1 << 20;
+    opt.engines = STOKER_ENGINES_OFF; /* the last member of the first version */
     epoch.epoch = 2;
     if (!check(!stoker_loader_open(&loader, data, pipe, &opt, err) && !stoker_loader_start(loader, &epoch, err),
                err->message))
@@ -258,14 +258,15 @@ static void load(struct stoker_dataset *data, struct stoker_pipeline *pipe, stru
     check(stoker_loader_open(&loader, data, pipe, &opt, err) == STOKER_EINVAL && !loader &&
               strstr(err->message, "engines is 3; allowed are 0 to 2"),
           "a value that no version has");
+    opt = stoker_loader_defaults();
     opt.size = offsetof(struct stoker_loader_options, engines);
-    check(!stoker_loader_open(&loader, data, pipe, &opt, err), "a program from before there were engines");
-    stoker_loader_close(loader);
-    loader = NULL;
-    opt.size = sizeof opt - 8 * sizeof(uint64_t);
     check(stoker_loader_open(&loader, data, pipe, &opt, err) == STOKER_EINVAL && !loader,
           "options shorter than any version are refused");
 #ifdef LATER
+    opt.size = offsetof(struct stoker_loader_options, grown);
+    check(!stoker_loader_open(&loader, data, pipe, &opt, err), "a program of the first version");
+    stoker_loader_close(loader);
+    loader = NULL;
     opt = stoker_loader_defaults();
     opt.grown[1] = 1;
     rc = stoker_loader_open(&loader, data, pipe, &opt, err);

@@ -38,7 +38,7 @@ FILTERS = {
 
 def single_of(text: str, layout: str) -> _ext.Single:
     """Return what runs this pipeline with the arithmetic of the Pillow that is installed."""
-    return _ext.Single(_ext.Pipeline(text), layout=layout, pillow=PILLOW, fused=int(_FUSED))
+    return _ext.Single(_ext.Pipeline(text), layout=layout, pillow=PILLOW, fused=_FUSED)
 
 
 @functools.cache
