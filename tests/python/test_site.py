@@ -96,6 +96,31 @@ def test_c_reference_has_every_declaration(site):
     assert header.page(text) == page
 
 
+def test_c_manual_has_the_chapters_that_declarations_refer_to(site):
+    text = (ROOT / "include/stoker/stoker.h").read_text()
+    page = (site / "reference/c.md").read_text()
+    chapters = header.chapters(text)
+    assert len(chapters) > 15 and all(len(words.split()) > 20 for words in chapters.values())
+    for title in chapters:
+        anchor = f"manual-{title.lower().replace(' ', '-')}"
+        assert page.count(f'<a id="{anchor}"></a>') == 1 and f"[{title}](#{anchor})" in page, title
+    for wrong in (text.replace("/* [Memory]\n", "/* [Remembering]\n"), text.replace("[Mixtures]", "[Mixes]", 1)):
+        with pytest.raises(ValueError, match="no chapter, or no reference to it: M"):
+            header.chapters(wrong)
+
+
+def test_declarations_come_with_a_few_lines():
+    text = (ROOT / "include/stoker/stoker.h").read_text()
+    declared = text[text.index("/* ---- errors") : text.index("/* ---- manual")]
+    comments = re.findall(r"^/\*.*?\*/", declared, re.M | re.S)
+    assert len(comments) > 70
+    assert [comment for comment in comments if comment.count("\n") >= 5] == []
+    options = re.search(r"struct stoker_loader_options \{\n(.*?)\n\};", text, re.S)[1].splitlines()
+    members = [line for line in options if ";" in line]
+    assert len(members) == len([line for line in options if not line.startswith("    /* ")])  # one line each
+    assert len(members) >= 30 and [line for line in members if not re.search(r"; +/\* \S", line)] == []
+
+
 def test_examples_mark_what_changed():
     marked = 0
     for source in pages.examples():
