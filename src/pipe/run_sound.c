@@ -1,4 +1,4 @@
-/* audio.c - pipelines whose samples are sounds
+/* run_sound.c - pipelines whose samples are sounds
  *
  * SPDX-License-Identifier: Apache-2.0
  */
