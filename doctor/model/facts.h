@@ -11,12 +11,6 @@
 
 #include "doctor/run/run.h"
 
-#include <math.h>
-
-static inline bool dr_known(double value) { return !isnan(value); }
-static inline bool dr_above(double value, double limit) { return value > limit; }
-static inline bool dr_below(double value, double limit) { return value < limit; }
-
 enum dr_stage {
     DR_STAGE_READ,
     DR_STAGE_NETWORK,

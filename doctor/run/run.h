@@ -29,10 +29,16 @@
 #include "doctor/run/signals.h"
 #include "stoker/stoker.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Values over time: `ticks` rows of `signals` numbers; NaN means unknown. */
+/* NaN means unknown, here and in everything that is computed from it. */
+static inline bool dr_known(double value) { return !isnan(value); }
+static inline bool dr_above(double value, double limit) { return value > limit; }
+static inline bool dr_below(double value, double limit) { return value < limit; }
+
+/* Values over time: `ticks` rows of `signals` numbers. */
 struct dr_table {
     uint32_t ticks, signals;
     const double *values; /* row after row */
