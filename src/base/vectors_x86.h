@@ -24,4 +24,16 @@ typedef __m128 floats;
 #define V_BITS(operation) _mm_##operation##_si128
 #endif
 
+#define ST_INLINE static inline __attribute__((always_inline))
+
+/* Adds to each sum the products of two adjacent pairs of 16-bit values. */
+ST_INLINE vector plus_products(vector sum, vector pairs, vector factors)
+{
+#if defined(__AVX512VNNI__)
+    return V(dpwssd_epi32)(sum, pairs, factors);
+#else
+    return V(add_epi32)(sum, V(madd_epi16)(pairs, factors));
+#endif
+}
+
 #endif

@@ -8,8 +8,6 @@
 #include "base/vectors_x86.h"
 #include "codec/jpeg/kernels_isa.h"
 
-#define ST_INLINE static inline __attribute__((always_inline))
-
 ST_INLINE vector no_bits(void) { return V(set1_epi32)(0); }
 
 /* a and b alternating, for the multiplication that adds two adjacent products. */
@@ -19,15 +17,6 @@ ST_INLINE vector in_turns(int a, int b)
 }
 
 ST_INLINE vector times(vector pairs, int a, int b) { return V(madd_epi16)(pairs, in_turns(a, b)); }
-
-ST_INLINE vector plus_products(vector sum, vector pairs, vector factors)
-{
-#if defined(__AVX512VNNI__)
-    return V(dpwssd_epi32)(sum, pairs, factors);
-#else
-    return V(add_epi32)(sum, V(madd_epi16)(pairs, factors));
-#endif
-}
 
 ST_INLINE vector plus_times(vector sum, vector pairs, int a, int b)
 {

@@ -2,90 +2,38 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "op/kernels/down_x86.h"
+#include "op/kernels/resample_x86.h"
 
-enum { ROWS = ST_ROWS };
-static const struct st_cut cut = {.values = 8, .table = 4, .reach = 16};
+static const struct st_cut cut = {.values = VALUES, .table = 4, .reach = 16};
 
-static uint64_t across_size(const struct st_taps *taps, int32_t channels)
-{
-    return st_pairs_size(taps, channels, cut);
-}
-
-static void across_plan(void *plan, const struct st_taps *taps, int32_t channels)
-{
-    st_pairs_plan(plan, taps, channels, cut);
-}
-
-ST_INLINE __m256i load(const void *from) { return _mm256_loadu_si256((const __m256i *)from); }
-ST_INLINE void save(void *to, __m256i v) { _mm256_storeu_si256((__m256i *)to, v); }
-ST_INLINE __m128i load16(const void *from) { return _mm_loadu_si128((const __m128i *)from); }
-
-ST_INLINE __m256i settle(__m256i low, __m256i high)
-{
-    return _mm256_srai_epi32(_mm256_add_epi32(low, _mm256_slli_epi32(high, ST_LOW_BITS)),
-                             ST_WEIGHT_BITS);
-}
+ST_INLINE __m128i load16(const uint8_t *from) { return _mm_loadu_si128((const __m128i *)from); }
 
 /* ---- horizontal, few taps ---------------------------------------------------------------------- */
 
-/* One unit of four rows, eight bytes each, row after row. */
-ST_INLINE __m256i unit_rows(const struct st_unit *unit, const uint8_t *const *in, int32_t pairs,
-                         int32_t channels)
+ST_INLINE __m256i unit_taps(const struct st_unit *unit, const uint8_t *row, __m256i index)
 {
-    const __m256i index = load(unit->index);
-    __m256i low[ROWS], high[ROWS];
-    for (int r = 0; r < ROWS; r++) {
-        low[r] = _mm256_set1_epi32(ST_HALF);
-        high[r] = _mm256_setzero_si256();
-    }
-    for (int32_t p = 0; p < pairs; p++) {
-        const __m256i low_weight = load(unit->weight + p * 16),
-                      high_weight = load(unit->weight + p * 16 + 8);
-        for (int r = 0; r < ROWS; r++) {
-            const uint8_t *from = in[r] + p * 2 * channels;
-            const __m256i bytes =
-                _mm256_inserti128_si256(_mm256_castsi128_si256(load16(from + unit->start[0])),
-                                        load16(from + unit->start[1]), 1);
-            const __m256i taps = _mm256_shuffle_epi8(bytes, index);
-            low[r] = _mm256_add_epi32(low[r], _mm256_madd_epi16(taps, low_weight));
-            high[r] = _mm256_add_epi32(high[r], _mm256_madd_epi16(taps, high_weight));
-        }
-    }
-    const __m256i words01 = _mm256_packs_epi32(settle(low[0], high[0]), settle(low[1], high[1]));
-    const __m256i words23 = _mm256_packs_epi32(settle(low[2], high[2]), settle(low[3], high[3]));
-    /* Each half now holds four bytes of every row. */
-    return _mm256_permutevar8x32_epi32(_mm256_packus_epi16(words01, words23),
-                                       _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+    const __m256i bytes = _mm256_inserti128_si256(_mm256_castsi128_si256(load16(row + unit->start[0])),
+                                                  load16(row + unit->start[1]), 1);
+    return _mm256_shuffle_epi8(bytes, index);
+}
+
+/* Each half holds four bytes of every row. */
+ST_INLINE __m256i row_after_row(__m256i packed)
+{
+    return _mm256_permutevar8x32_epi32(packed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
 
 ST_INLINE void across_units(const struct st_pairs *plan, uint8_t *const *out, const uint8_t *const *in,
-                         int32_t pairs, int32_t channels)
+                            int32_t pairs, int32_t channels)
 {
     const uint8_t *data = plan->data;
     for (int32_t u = 0; u < plan->units; u++, data += plan->unit_size) {
         const int32_t left = plan->values - u * 8;
         uint64_t done[ROWS];
-        _mm256_storeu_si256((__m256i *)done,
-                            unit_rows((const struct st_unit *)data, in, pairs, channels));
+        save(done, unit_rows((const struct st_unit *)data, in, pairs, channels));
         for (int r = 0; r < ROWS; r++)
             memcpy(out[r] + u * 8, &done[r], left < 8 ? (size_t)left : 8);
     }
-}
-
-ST_INLINE void four_rows(const void *plan, uint8_t *const *out, const uint8_t *const *in,
-                         int32_t channels)
-{
-    st_few_pairs(across_units, plan, out, in, channels);
-}
-
-static void across(const void *memory, uint8_t *const *out, const uint8_t *const *in, int32_t rows)
-{
-    const struct st_pairs *plan = memory;
-    if (plan->wide)
-        st_across_wide_avx2(plan, out, in, rows);
-    else
-        st_by_four_rows(four_rows, plan, plan->channels, out, in, rows);
 }
 
 /* ---- horizontal, many taps --------------------------------------------------------------------- */

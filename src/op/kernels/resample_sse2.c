@@ -10,14 +10,6 @@
 
 enum { ROWS = ST_ROWS };
 
-ST_INLINE __m128i load(const void *from) { return _mm_loadu_si128((const __m128i *)from); }
-ST_INLINE void save(void *to, __m128i v) { _mm_storeu_si128((__m128i *)to, v); }
-
-ST_INLINE __m128i settle(__m128i low, __m128i high)
-{
-    return _mm_srai_epi32(_mm_add_epi32(low, _mm_slli_epi32(high, ST_LOW_BITS)), ST_WEIGHT_BITS);
-}
-
 /* ---- horizontal -------------------------------------------------------------------------------- */
 
 struct weights {
