@@ -2,15 +2,18 @@
 """Fetches Debian's source packages of the libraries that the wheel contains.
 
     packaging/sources.py FOLDER MIRROR SUITE...
+    packaging/sources.py --only PACKAGE FOLDER MIRROR SUITE...     another package; prints where its project's archive is
 
 Each package is taken from the first suite, and there in the newest version, whose files can all be fetched; a library
-that names a suite in libraries.json comes from that one. A version that cannot be fetched is named on stderr and, if it
-is newer than the one taken, in FOLDER/versions.json, which lists the result. apt-get runs with its own state in FOLDER,
-so that this machine's packages and lists stay as they are, and verifies signatures and checksums.
+that names a suite in libraries.json comes from that one. A mirror that is being updated lists versions whose files it
+lacks: a version that cannot be fetched and is newer than the one taken is named on stderr and in FOLDER/versions.json,
+which lists the result; what apt-get said is in FOLDER/fetch.log. apt-get runs with its own state in FOLDER, so that this
+machine's packages and lists stay as they are, and verifies signatures and checksums.
 """
 
 from __future__ import annotations
 
+import argparse
 import functools
 import hashlib
 import json
@@ -83,7 +86,8 @@ def fetch(package: str, folder: Path, suites: dict[str, dict[str, str]]) -> dict
         for version in versions(package, environment):
             into = folder / "fetched" / package / version.replace(":", "%3a")
             if reason := download(package, version, into, environment):
-                print(f"stoker: {package} {version} of {suite} cannot be fetched: {reason}", file=sys.stderr)
+                with (folder / "fetch.log").open("a") as log:
+                    print(f"{package} {version} of {suite}: {reason}", file=log)
                 absent.append(version)
                 continue
             dsc = next(into.glob("*.dsc"))
@@ -96,19 +100,36 @@ def fetch(package: str, folder: Path, suites: dict[str, dict[str, str]]) -> dict
                 "sha256": hashlib.sha256(dsc.read_bytes()).hexdigest(),
                 **({"newer": newer[0]} if newer else {}),
             }
-    sys.exit(f"stoker: no version of the source package {package} can be fetched from {', '.join(suites)}")
+    sys.exit(
+        f"stoker: no version of the source package {package} can be fetched from {', '.join(suites)}: "
+        f"see {folder / 'fetch.log'}"
+    )
 
 
 def main() -> None:
-    folder, mirror = Path(sys.argv[1]).resolve(), sys.argv[2]
-    suites = {suite: apt_state(folder, mirror, suite) for suite in sys.argv[3:]}
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--only", metavar="PACKAGE")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("mirror")
+    parser.add_argument("suites", nargs="+")
+    given = parser.parse_args()
+    folder = given.folder.resolve()
+    suites = {suite: apt_state(folder, given.mirror, suite) for suite in given.suites}
+    (folder / "fetch.log").write_text("")
     for environment in suites.values():
         # Without that option, a list of security updates that cannot be fetched would be a mere warning.
         subprocess.run(["apt-get", "update", "-qq", "-o", "APT::Update::Error-Mode=any"], env=environment, check=True)
+    if given.only:
+        dsc = folder / fetch(given.only, folder, suites)["dsc"]
+        print(next(path for path in dsc.parent.glob("*.orig.tar.*") if path.suffix != ".asc"))
+        return
     found = {}
     for name, about in json.loads(LIBRARIES.read_text()).items():
         allowed = [about["suite"]] if "suite" in about else list(suites)
-        found[name] = fetch(about["source"], folder, {suite: suites[suite] for suite in allowed})
+        got = found[name] = fetch(about["source"], folder, {suite: suites[suite] for suite in allowed})
+        if "newer" in got:
+            lacking = f"the mirror lists {name} {got['newer']} but lacks its files"
+            print(f"stoker: {lacking}: taking {got['version']}", file=sys.stderr)
     (folder / "versions.json").write_text(json.dumps(found, indent=1) + "\n")
 
 

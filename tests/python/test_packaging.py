@@ -167,7 +167,7 @@ def test_upstream_versions(debian, upstream):
 
 
 @pytest.mark.skipif(not shutil.which("dpkg"), reason="there is no dpkg here, which compares versions")
-def test_a_newer_version_that_cannot_be_fetched_is_reported(tmp_path, monkeypatch):
+def test_a_newer_version_that_cannot_be_fetched_is_reported(tmp_path, monkeypatch, capsys):
     sources = load("sources")
     listed = {"bookworm": ["1.9-1~deb12u2", "1.9-1~deb12u1"], "trixie": ["1.10-1"]}
     for version in ("1.9-1~deb12u1", "1.10-1"):
@@ -182,6 +182,16 @@ def test_a_newer_version_that_cannot_be_fetched_is_reported(tmp_path, monkeypatc
     there.add("1.9-1~deb12u1")
     got = sources.fetch("x", tmp_path, suites)
     assert (got["version"], got["newer"]) == ("1.9-1~deb12u1", "1.9-1~deb12u2")
+    # What apt-get said is kept; who builds a wheel is told the result in a line.
+    assert "x 1.9-1~deb12u2 of bookworm: E: not found\n" in (tmp_path / "fetch.log").read_text()
+    assert capsys.readouterr() == ("", "")
+    monkeypatch.setattr(sources.subprocess, "run", lambda *_, **__: None)
+    monkeypatch.setattr(sources, "apt_state", lambda *_: {})
+    monkeypatch.setattr(sources, "fetch", lambda package, *_: got if package == "xz-utils" else {"version": "1"})
+    monkeypatch.setattr(sys, "argv", ["", str(tmp_path), "http://mirror", "bookworm", "trixie"])
+    sources.main()
+    line = "stoker: the mirror lists liblzma 1.9-1~deb12u2 but lacks its files: taking 1.9-1~deb12u1\n"
+    assert capsys.readouterr() == ("", line)
 
 
 def test_licences_and_bill_of_materials_are_added(tmp_path, monkeypatch):
