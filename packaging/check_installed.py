@@ -3,12 +3,15 @@
 
     python3 check_installed.py CHECK [ARGUMENTS]
 
-CHECK is the name of a function below.
+CHECK is the name of a function below. What it is used with is silent on stderr.
 """
 
 from __future__ import annotations
 
+import hashlib
+import importlib.metadata
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -26,17 +29,40 @@ PAGES = {
     "fish": "fish/vendor_completions.d/stoker.fish",
 }
 EVEN = T.Compose([T.CenterCrop(40), T.ToTensor()])
+TRAINING = T.Compose(
+    [T.RandomResizedCrop(32), T.RandomHorizontalFlip(), T.ToTensor(), T.Normalize([0.4] * 3, [0.2] * 3)]
+)
+GLIBC = {"linux-vdso", "ld-linux-x86-64", "ld-linux-aarch64", "libc", "libm", "libpthread", "libdl", "librt"}
 
 
 def program(*arguments: object) -> str:
     got = subprocess.run(["stoker", *map(str, arguments)], capture_output=True, text=True, check=False)
-    assert got.returncode == 0, f"stoker {arguments}: {got.returncode}\n{got.stdout}{got.stderr}"
+    assert got.returncode == 0 and not got.stderr, f"stoker {arguments}: {got.returncode}\n{got.stdout}{got.stderr}"
     return got.stdout
 
 
 def version(expected: str) -> None:
     assert stoker.__version__ == expected, stoker.__version__
     assert program("--version") == f"stoker {expected}\n"
+    python = "Programming Language :: Python :: {}.{}".format(*sys.version_info)
+    assert python in importlib.metadata.metadata("stoker").get_all("Classifier"), f"the metadata lack {python!r}"
+
+
+def glibc(expected: str) -> None:
+    assert os.confstr("CS_GNU_LIBC_VERSION") == f"glibc {expected}"
+
+
+def only_glibc() -> None:
+    """The extension and the program are linked with no library but the C library's."""
+    for path in (stoker._ext.__file__, shutil.which("stoker")):
+        linked = subprocess.run(["ldd", str(path)], capture_output=True, text=True, check=True).stdout
+        names = {os.path.basename(line.split()[0]).partition(".so")[0] for line in linked.splitlines()}
+        assert "libc" in names and names <= GLIBC, linked
+
+
+def info() -> None:
+    said = program("info")
+    assert stoker.__version__ in said and "JPEG" in said, said
 
 
 def everything_is_in() -> None:
@@ -53,7 +79,11 @@ def pages() -> None:
     where = shutil.which("stoker")
     assert where
     share = Path(where).parents[1] / "share"
-    assert "Nm stoker" in (share / "man/man1/stoker.1").read_text()
+    page = share / "man/man1/stoker.1"
+    assert "Nm stoker" in page.read_text()
+    if shutil.which("man"):
+        found = subprocess.run(["man", "-w", "stoker"], capture_output=True, text=True, check=True).stdout
+        assert found == f"{page}\n", found
     for shell, name in PAGES.items():
         assert (share / name).read_text() == program("completion", shell), name
 
@@ -90,6 +120,27 @@ def every_format(*left_out: str) -> None:
     assert len(rows) == 7 and rows[1][1] == 2401519777379558960
 
 
+def training() -> tuple[str, str]:
+    """A digest of two shuffled epochs with random crops and flips, and the module that the batches' type is of."""
+    data = stoker.datasets.ImageFolder(SAMPLES / "train", TRAINING)
+    digest = hashlib.sha256()
+    loader = stoker.DataLoader(data, batch_size=5, shuffle=True, seed=3, num_workers=2)
+    for _ in range(2):
+        for images, labels in loader:
+            module = type(images).__module__
+            for values in (np.asarray(images), np.asarray(labels)):
+                digest.update(f"{values.dtype} {values.shape}".encode() + values.tobytes())
+    return digest.hexdigest(), module
+
+
+def print_epochs() -> None:
+    print(training()[0])
+
+
+def epochs(expected: str, module: str) -> None:
+    assert training() == (expected, module), training()
+
+
 def by_url(url: str) -> None:
     here = stoker.open(SAMPLES / "packed" / "shard-000000.tar", transform=EVEN)
     with tempfile.TemporaryDirectory() as cache:
@@ -106,15 +157,17 @@ def refused(url: str) -> None:
         raise AssertionError("a certificate that nobody vouches for was accepted")
 
 
-def demo() -> None:
+def demo(compared: str) -> None:
+    """Alone, or with torch's DataLoader if that is there."""
     with tempfile.TemporaryDirectory() as cache:
         environment = {**os.environ, "XDG_CACHE_HOME": cache}
         got = subprocess.run(
             ["stoker", "demo", "--images", "24", "--batch-size", "8", "--workers", "2"],
             env=environment, cwd=cache, capture_output=True, text=True, check=False,
         )  # fmt: skip
-    assert got.returncode == 0 and "Stoker alone" in got.stdout + got.stderr, got
-    assert "Traceback" not in got.stderr, got.stderr
+    alone = "Stoker alone" in got.stdout
+    assert got.returncode == 0 and not got.stderr and alone == (compared == "alone"), got
+    assert re.search(r"\btorch\b", got.stdout), got.stdout
 
 
 if __name__ == "__main__":

@@ -126,6 +126,10 @@ tap_check() {
     fi
     rm -f "$log"
 }
+tap_skip() {
+    tap_checks=$((tap_checks + 1))
+    echo "ok $tap_checks - $1 # SKIP $2"
+}
 tap_done() {
     echo "1..$tap_checks"
     exit $tap_failed
