@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # The user's commands. Meson builds everything; scripts/ does the work.
 #   make PYTHON=/path/to/python   uses that interpreter, and its torch if it has one
-export PYTHON
+#   make release STOKER_URL=https://github.com/OWNER/NAME   writes the repository's address into what is released
+export PYTHON STOKER_URL
 
 all:   ; @scripts/build.sh
 demo:  ; @scripts/build.sh torch && .venv/bin/stoker demo
@@ -13,6 +14,7 @@ soak:  ; @scripts/soak.sh
 faults: ; @scripts/faults.sh
 clean: ; rm -rf build .venv
 wheel: ; @scripts/wheel.sh
+release-check: ; @scripts/release_check.sh
 release: ; @scripts/release.sh
 
-.PHONY: all demo test bench soak faults clean wheel release
+.PHONY: all demo test bench soak faults clean wheel release-check release

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adds the licences of the bundled libraries and a bill of materials to a wheel.
+"""Adds the licences of the bundled libraries and a bill of materials to a wheel, and the addresses of STOKER_URL.
 
     packaging/finish_wheel.py WHEEL versions.json SOURCES OUT
 
@@ -23,6 +23,10 @@ import urllib.parse
 import uuid
 import zipfile
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import addresses  # noqa: E402
 
 LIBRARIES = json.loads(Path(__file__).with_name("libraries.json").read_text())
 LICENCE_FILE = re.compile(r"^(COPYING|LICEN[CS]E|COPYRIGHT)([._-].*)?$", re.IGNORECASE)
@@ -120,7 +124,10 @@ def main() -> None:
         sys.exit(f"stoker: {wheel} does not state its licence")
     head = head.replace(own[0], f"License-Expression: {licence_expression(own[1])}")
     head += "".join(f"\nLicense-File: {name}" for name in sorted(licences))
-    files[f"{info}/METADATA"] = f"{head}\n\n{text}".encode()
+    metadata = f"{head}\n\n{text}"
+    if url := os.environ.get("STOKER_URL"):
+        metadata = addresses.metadata(metadata, url)
+    files[f"{info}/METADATA"] = metadata.encode()
     materials = bill_of_materials(version, wheel.name, versions)
     files[f"{info}/sboms/stoker.cdx.json"] = materials
     files[f"{info}/RECORD"] = record(files, f"{info}/RECORD")

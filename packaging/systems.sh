@@ -58,7 +58,7 @@ make_system() {
 
 # Python for Debian 11: the project's own source, without Debian's changes, which are for Debian's paths.
 make_python() {
-    local SYSTEM=$SYSTEMS/bullseye-build archive TORCH=
+    local SYSTEM=$SYSTEMS/bullseye-build archive
     if [ -e "$PYTHON_BUILT/.complete" ]; then return; fi
     archive=$("$VENV/bin/python" packaging/sources.py --only "$PYTHON_PACKAGE" "$ROOT/build/wheel/sources" \
         "$(debian_mirror)" bookworm)

@@ -1,9 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds and checks what a release uploads, and uploads nothing. Refuses a tree that is not committed, a version that
-# the header or the changelog does not have, one that is not newer than those released, and a bundled library of which
-# Debian has a newer version that could not be fetched.
-#   ACCEPT_OLD='NAME=VERSION ...' make release     bundles these libraries in these versions nevertheless
+# Builds and checks what a release uploads, and uploads nothing. Refuses to work without the repository's address, a tree
+# that is not committed, a version that the header or the changelog does not have, one that is not newer than those
+# released, documents that deny the release, and a bundled library of which Debian has a newer version that could not be
+# fetched.
+#   make release STOKER_URL=https://github.com/OWNER/NAME
+#   ACCEPT_OLD='NAME=VERSION ...' make release ...     bundles these libraries in these versions nevertheless
 source "$(dirname "$0")/common.sh"
 VERSION=$(sed -n "s/^ *version: '\([0-9.]*\)',$/\1/p" meson.build | head -n 1)
 
@@ -13,7 +15,8 @@ header_version() { sed -n 's/^#define STOKER_VERSION_\(MAJOR\|MINOR\|PATCH\) \([
 released() { git tag --list 'v[0-9]*' | sed -n 's/^v\([0-9.]*\)$/\1/p' | sort -V | tail -n 1; }
 
 ready() {
-    local changes newest
+    local changes newest denied
+    python3 packaging/addresses.py check "${STOKER_URL:-}"
     [ -n "$VERSION" ] || die "meson.build states no version"
     changes=$(git status --porcelain)
     [ -z "$changes" ] || die "the tree has changes that are not committed:
@@ -29,6 +32,8 @@ $changes"
     if grep -qi '^## Unreleased' CHANGELOG.md; then
         die "CHANGELOG.md still has an 'Unreleased' section: move it into '## $VERSION'"
     fi
+    denied=$(git grep -liE '(not|no release)( yet)? on PyPI' -- README.md docs || true)
+    [ -z "$denied" ] || die "these still say that there is no release on PyPI:" $denied
     [ "$(id -u)" = 0 ] || die "the wheels are tested in chroots: run make release as root"
 }
 
@@ -41,7 +46,7 @@ with open(sys.argv[1]) as file:
 for bundled, newer in old.items():
     print(f"stoker: the wheels would have {bundled}, but Debian has {newer}, which its mirror did not deliver", file=sys.stderr)
 if set(old) - set(sys.argv[2].split()):
-    sys.exit(f"stoker: wait for the mirror, or accept that:  ACCEPT_OLD='{' '.join(old)}' make release")
+    sys.exit(f"stoker: wait for the mirror, or accept that:  ACCEPT_OLD='{' '.join(old)}' make release ...")
 END_PYTHON
 }
 
@@ -50,7 +55,6 @@ scripts/setup.sh wheel release
 rm -rf dist build/wheel/sources/versions.json # today's versions of the libraries, not yesterday's
 scripts/wheel.sh sources
 up_to_date
-for arch in x86_64 aarch64; do scripts/wheel.sh $arch; done
-for arch in x86_64 aarch64; do scripts/test_wheel.sh $arch; done
+DIST=dist scripts/release_check.sh x86_64 aarch64
 (cd dist && sha256sum stoker-"$VERSION"* >SHA256SUMS && cat SHA256SUMS)
 say "ready: git tag -a v$VERSION -m 'Stoker $VERSION', then upload dist/stoker-*.tar.gz and dist/stoker-*.whl"

@@ -182,4 +182,4 @@ if wanted test; then python_packages test pytest ml_dtypes jax lightning acceler
 # torchaudio asks for a torch of its own age; the functions compared with work with any.
 if wanted test; then python_packages torchaudio --no-deps torchaudio; fi
 if wanted bench; then python_packages bench matplotlib; fi
-if wanted wheel; then python_packages wheel 'auditwheel>=6.8' twine; fi
+if wanted wheel; then python_packages wheel 'auditwheel>=6.8' twine 'readme-renderer[md]' trove-classifiers; fi

@@ -4,6 +4,9 @@
 # glibc 2.31 or newer.
 #   scripts/wheel.sh [x86_64|aarch64]     default: this machine's architecture, and the other one if its tools are there
 #   scripts/wheel.sh sources              only fetches the sources of the libraries
+#   scripts/wheel.sh missing ARCH         only names the Debian packages that are missing to build and test a wheel
+# STOKER_URL, the repository's address, is written into their metadata: packaging/addresses.py. DIST is another folder than
+# dist/.
 # The libraries are built from Debian's source packages against the C library of Debian 11 and linked statically, so
 # the wheel depends on nothing but glibc. build/wheel keeps them: only the first run takes long.
 source "$(dirname "$0")/common.sh"
@@ -14,6 +17,7 @@ missing_tools() {
     [ "$1" != "$(uname -m)" ] || return 0
     command -v "$1-linux-gnu-gcc" >/dev/null || printf ' gcc-%s-linux-gnu' "${1/_/-}"
     command -v "qemu-$1" >/dev/null || printf ' qemu-user'
+    if [ "${2:-}" = "and test" ]; then command -v "qemu-$1-static" >/dev/null || printf ' qemu-user-static'; fi
 }
 
 # Once a day, and when the list changes. The libraries have the same versions as the tests ran with; what the mirror
@@ -27,6 +31,7 @@ fetch_sources() {
 }
 
 WORK=$ROOT/build/wheel
+DIST=${DIST:-dist}
 grep -q '^ID=debian$' /etc/os-release || die "wheels are built on Debian: the libraries are its source packages"
 if [ $# = 0 ]; then
     scripts/wheel.sh "$(uname -m)"
@@ -41,6 +46,10 @@ fi
 if [ "$1" = sources ]; then
     scripts/setup.sh wheel
     fetch_sources
+    exit
+fi
+if [ "$1" = missing ]; then
+    missing_tools "$2" "and test"
     exit
 fi
 ARCH=$1
@@ -145,15 +154,15 @@ platform.machine = lambda: machine
 from auditwheel.main import main
 sys.exit(main())' "$ARCH" repair --patcher none --plat "$POLICY" --only-plat -w "$OUT/repaired" "$OUT"/raw/stoker-*.whl \
         2>"$OUT/audit.log" || { cat "$OUT/audit.log" >&2; die "auditwheel refuses the wheel"; }
-    rm -f dist/stoker-*-"$POLICY".whl
+    rm -f "$DIST"/stoker-*-"$POLICY".whl
     SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) "$VENV/bin/python" packaging/finish_wheel.py "$OUT"/repaired/stoker-*.whl \
-        "$WORK/sources/versions.json" "$OUT/source" dist
+        "$WORK/sources/versions.json" "$OUT/source" "$DIST"
 }
 
 check() {
     local wheel size
-    wheel=$(echo dist/stoker-*-"$POLICY".whl)
-    "$VENV/bin/twine" check --strict dist/stoker-*.tar.gz "$wheel"
+    wheel=$(echo "$DIST"/stoker-*-"$POLICY".whl)
+    "$VENV/bin/twine" check --strict "$DIST"/stoker-*.tar.gz "$wheel"
     "$VENV/bin/auditwheel" show --json "$wheel" >"$OUT/audit.json"
     "$VENV/bin/python" - "$OUT/audit.json" "$POLICY" <<'END'
 import json, sys
@@ -168,14 +177,15 @@ END
 }
 
 scripts/setup.sh cuda wheel
-mkdir -p "$OUT" dist
+mkdir -p "$OUT" "$DIST"
 SUITE=bullseye scripts/sysroot.sh $DEBIAN libc6-dev
 fetch_sources
 say "building the libraries for $ARCH"
 packaging/build_libraries.sh "$ARCH" "$SYSROOT" "$WORK/sources" "$OUT"
 say "building the sdist"
-rm -f dist/stoker-*.tar.gz
-PATH="$VENV/bin:$PATH" uv build --quiet --sdist --no-build-isolation --python "$VENV/bin/python" --out-dir dist .
+rm -f "$DIST"/stoker-*.tar.gz
+PATH="$VENV/bin:$PATH" uv build --quiet --sdist --no-build-isolation --python "$VENV/bin/python" --out-dir "$DIST" .
+if [ -n "${STOKER_URL:-}" ]; then "$VENV/bin/python" packaging/addresses.py sdist "$STOKER_URL" "$DIST"/stoker-*.tar.gz; fi
 say "building the wheel"
 build_wheel
 finish_wheel

@@ -83,7 +83,7 @@ def navigation(notebooks: list[str]) -> list[dict[str, object]]:
 # ---- Markdown ----
 
 FENCE = re.compile(r"^(\s*)(`{3,}|~{3,})")
-_LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
+LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
 _REMARK = re.compile(r"^<!--.*?-->\n", re.M | re.S)
 
 
@@ -110,7 +110,7 @@ def adapted(source: str, text: str) -> str:
     out: list[str] = []
     for line, prose in outside_fences(_REMARK.sub("", text)):
         if prose:
-            line = _LINK.sub(lambda found: _relinked(found, source, pages), line)
+            line = LINK.sub(lambda found: _relinked(found, source, pages), line)
             starts_list = re.match(r"([-*]|\d+\.) ", line)
             if starts_list and out and out[-1].strip() and not re.match(r"\s*([-*]|\d+\.) |\s+|#", out[-1]):
                 out.append("")
@@ -165,7 +165,7 @@ def links(text: str) -> Iterator[str]:
     """The targets of all links of a page in Markdown, those with a scheme left out."""
     for line, prose in outside_fences(text):
         if prose:
-            for found in _LINK.finditer(re.sub(r"`[^`]*`", "", line)):
+            for found in LINK.finditer(re.sub(r"`[^`]*`", "", line)):
                 if not re.match(r"[a-z]+:", found[3]):
                     yield found[3]
 
