@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+import os
 import re
 import shutil
 import sys
@@ -21,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import blocks  # noqa: E402
 import command_line  # noqa: E402
+import gallery  # noqa: E402
 import header  # noqa: E402
 import notebook  # noqa: E402
 import pages  # noqa: E402
@@ -29,6 +31,7 @@ from pages import ROOT, SITE  # noqa: E402
 
 NOTEBOOKS = ROOT / "docs" / "notebooks"
 _EXAMPLE = re.compile(r"^<!-- example: (\S+) -->$", re.M)
+_PICTURE = re.compile(r"^<!-- picture: (\S+): (.*) -->$", re.M)
 _OUTPUT = re.compile(r"^<!-- output -->$", re.M)
 _CHANGED = re.compile(r"  # (was: (?P<before>.*)|added)$")
 
@@ -55,6 +58,7 @@ def assemble(
         _write(out / f"reference/{name}.md", reference.page(f"stoker.{name}"))
     _write(out / "reference/c.md", header.page((ROOT / "include/stoker/stoker.h").read_text()))
     _write(out / "reference/command-line.md", command_line.page())
+    _write(out / pages.GALLERY, gallery.page(out / pages.GALLERY.removesuffix(".md")))
     for path in notebooks():
         (out / "notebooks").mkdir(exist_ok=True)
         shutil.copy(path, out / "notebooks")
@@ -93,7 +97,16 @@ def _shown(path: Path, outputs: dict[tuple[str, int], str]) -> str:
         text = text[: place.start()] + shown + text[place.end() :]
     text = re.sub(r"<!-- skip: ([^\n]*?) -->\n```python", lambda m: f'```python title="Not run here: {m[1]}"', text)
     text = re.sub(r"<!-- run\n.*?-->\n?", "", text, flags=re.S)
+    text = _PICTURE.sub(lambda m: _picture(path, m[1], m[2]), text)
     return _EXAMPLE.sub(lambda m: example(ROOT / m[1]), text)
+
+
+def _picture(page: Path, source: str, words: str) -> str:
+    """A picture that is recorded by hand on an idle machine, and so may not be there."""
+    if not (ROOT / source).exists():
+        print(f"{page.relative_to(ROOT)}: there is no {source}, so the page has no such picture")
+        return ""
+    return f"![{words}]({os.path.relpath(SITE / 'files' / Path(source).name, page.parent)})"
 
 
 def example(path: Path) -> str:

@@ -42,14 +42,15 @@ def examples() -> dict[str, str]:
 
 
 GENERATED = {  # page -> title
-    "reference/stoker.md": "stoker",
     "reference/dataloader.md": "stoker.DataLoader",
     "reference/datasets.md": "stoker.datasets",
     "reference/transforms.md": "stoker.transforms",
     "reference/audio.md": "stoker.audio",
-    "reference/c.md": "C: stoker.h",
+    "reference/stoker.md": "stoker",
     "reference/command-line.md": "Command line",
+    "reference/c.md": "C: stoker.h",
 }
+GALLERY = "transforms/gallery.md"
 
 _COMING_FROM = {
     "torch": "torch", "torchvision": "torchvision", "timm": "timm", "Lightning": "lightning", "Accelerate": "accelerate",
@@ -58,25 +59,37 @@ _COMING_FROM = {
 }
 _GUIDES = (
     "small-data", "imagenet", "detection", "audio", "object-stores", "several-gpus", "reproducibility", "few-cores",
-    "slow-disks", "gpu-idle",
+    "slow-disks",
 )
 
 
 def navigation(notebooks: list[str]) -> list[dict[str, object]]:
-    """mkdocs' nav: {title: page} or {section: [page, ...]}; a page alone is titled by its first heading."""
-    pages = included()
-    reference = [{title: page} for page, title in GENERATED.items()]
-    manual = [page for page in pages.values() if page.startswith("manual/")]
+    """mkdocs' nav, in the order in which one reads: {title: page} or {section: [page, ...]}; a page alone is titled by its
+    first heading."""
+    numbers = [page for page in included().values() if page.startswith("numbers/")]
+    watched = [name for name in notebooks if name.startswith("why-")]
     return [
         {"Home": "index.md"},
-        {"Start in 60 seconds": "start.md"},
+        {"Start": ["start.md", {"Installing": "manual/install.md"}]},
+        {"Is it faster for me?": "faster.md"},
         {"Coming from": [{title: f"coming-from/{name}.md"} for title, name in _COMING_FROM.items()]},
-        {"Guides": [f"guides/{name}.md" for name in _GUIDES] + [f"notebooks/{name}.md" for name in notebooks]},
-        {"Manual": manual},
-        {"Reference": reference},
-        {"Examples": list(examples().values())},
-        {"Design": ["design.md", "contributing.md", "changelog.md"]},
-        {"Numbers": [page for page in pages.values() if page.startswith("numbers/")]},
+        {"Guides": [
+            "manual/loader.md", "manual/data.md", *(f"guides/{name}.md" for name in _GUIDES), "manual/gpu.md",
+            "manual/frameworks.md", "manual/reproducibility.md", "manual/c.md",
+            *(f"notebooks/{name}.md" for name in notebooks if name not in watched),
+        ]},
+        {"Transforms": [GALLERY, "manual/transforms.md", "manual/fidelity.md"]},
+        {"Reference": [
+            *({title: page} for page, title in GENERATED.items()), "manual/json.md",
+            {"Examples": list(examples().values())},
+        ]},
+        {"Doctor": [
+            "guides/gpu-idle.md", "manual/doctor.md", "manual/doctor-codes.md", *(f"notebooks/{name}.md" for name in watched),
+        ]},
+        {"Numbers": numbers},
+        {"Platforms": "platforms.md"},
+        {"Help": ["help/troubleshooting.md", "help/faq.md"]},
+        {"Project": ["design.md", "contributing.md", "manual/versioning.md", "changelog.md"]},
     ]
 
 

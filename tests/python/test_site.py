@@ -21,6 +21,7 @@ for needed in ("torch", "torchvision", "PIL", "matplotlib"):
 
 import assemble  # noqa: E402
 import blocks  # noqa: E402
+import gallery  # noqa: E402
 import header  # noqa: E402
 import notebook  # noqa: E402
 import pages  # noqa: E402
@@ -31,7 +32,7 @@ from ranks import in_fresh_python  # noqa: E402
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """All pages as Markdown, without what their blocks print."""
-    out = tmp_path_factory.mktemp("site")
+    out = tmp_path_factory.mktemp("site") / "pages"
     assemble.assemble(out, {}, {})
     return out
 
@@ -44,6 +45,21 @@ def test_a_broken_link_is_noticed(tmp_path):
     (tmp_path / "a.md").write_text("# A\n\n[b](b.md#there) [b](b.md#gone) [c](c.md) [d](#a) `[e](e.md)`\n")
     (tmp_path / "b.md").write_text("# B\n\n```\n# gone\n```\n\n## There\n")
     assert pages.broken_links(tmp_path) == ["a.md: b.md#gone", "a.md: c.md"]
+
+
+def test_the_gallery_shows_every_transform(site, monkeypatch, tmp_path):
+    text = (site / pages.GALLERY).read_text()
+    assert gallery.transforms() >= {"Resize", "RandomErasing", "Compose", "MixUp", "RandomChoice"}
+    for name in gallery.transforms():
+        section = text.split(f"\n### {name}\n")[1].split("\n### ")[0]
+        shown = re.findall(r'<img src="([^"]+)"', section)
+        assert len(shown) >= 2 and f"T.{name}(" in section, name
+        before, *after = [(site / pages.GALLERY).parent / source for source in shown]
+        assert before.stat().st_size > 1000 and all(picture.stat().st_size > 500 for picture in after), name
+    monkeypatch.setattr(gallery.T, "__all__", [*gallery.T.__all__, "Sharpen"])
+    monkeypatch.setattr(gallery.T, "Sharpen", type("Sharpen", (gallery.Transform,), {}), raising=False)
+    with pytest.raises(ValueError, match="differ in Sharpen"):
+        gallery.page(tmp_path / "pictures")
 
 
 def test_every_page_has_a_place_in_the_navigation(site):
