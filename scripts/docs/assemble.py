@@ -50,8 +50,8 @@ def assemble(
         _write(out / page, example_page(ROOT / source))
     for picture in pages.pictures():
         _write_bytes(out / "files" / picture.name, picture.read_bytes())
-    for style in SITE.glob("*.css"):
-        shutil.copy(style, out)
+    for own in [*SITE.glob("*.css"), *SITE.glob("*.js")]:
+        shutil.copy(own, out)
     _write(out / "reference/stoker.md", reference.page("stoker"))
     _write(out / "reference/dataloader.md", reference.class_page("stoker", "DataLoader"))
     for name in ("datasets", "transforms", "audio"):

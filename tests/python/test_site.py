@@ -4,8 +4,12 @@
 
 from __future__ import annotations
 
+import html
 import importlib.util
+import json
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 from xml.etree import ElementTree
@@ -23,10 +27,12 @@ import assemble  # noqa: E402
 import blocks  # noqa: E402
 import gallery  # noqa: E402
 import header  # noqa: E402
+import links  # noqa: E402
 import notebook  # noqa: E402
 import pages  # noqa: E402
 import terminal  # noqa: E402
 from ranks import in_fresh_python  # noqa: E402
+from test_info import CHROMIUM  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +40,18 @@ def site(tmp_path_factory):
     """All pages as Markdown, without what their blocks print."""
     out = tmp_path_factory.mktemp("site") / "pages"
     assemble.assemble(out, {}, {})
+    return out
+
+
+@pytest.fixture(scope="module")
+def built(site):
+    """The same as a browser gets it."""
+    pytest.importorskip("material", reason="mkdocs-material is not installed")
+    folder, out = site.parent, site.parent / "html"
+    (folder / "mkdocs.yml").write_text(assemble.configuration(folder))
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "-f", folder / "mkdocs.yml", "-d", out]
+    got = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"})
+    assert got.returncode == 0, got.stdout + got.stderr
     return out
 
 
@@ -45,6 +63,44 @@ def test_a_broken_link_is_noticed(tmp_path):
     (tmp_path / "a.md").write_text("# A\n\n[b](b.md#there) [b](b.md#gone) [c](c.md) [d](#a) `[e](e.md)`\n")
     (tmp_path / "b.md").write_text("# B\n\n```\n# gone\n```\n\n## There\n")
     assert pages.broken_links(tmp_path) == ["a.md: b.md#gone", "a.md: c.md"]
+
+
+def test_links_of_built_pages_lead_somewhere_and_load_nothing(built):
+    count, bad = links.check(built)
+    assert bad == [] and count > 1000
+
+
+SEARCH = """<script>addEventListener("load", () => {
+  const box = document.querySelector("input.md-search__input"), wrong = [];
+  addEventListener("error", event => wrong.push(event.message));
+  document.getElementById("__search").click();
+  box.focus();
+  box.value = "QUERY";
+  box.dispatchEvent(new Event("keyup", {bubbles: true}));
+  setTimeout(() => {
+    const found = [...document.querySelectorAll(".md-search-result__link")].map(link => link.getAttribute("href"));
+    const fetched = performance.getEntriesByType("resource").map(entry => entry.name);
+    const said = document.querySelector(".md-search-result__meta").textContent.trim();
+    document.title = JSON.stringify({wrong, found, said, foreign: fetched.filter(name => !/^(file|data|blob):/.test(name))});
+  }, 5000);
+});</script>"""
+
+
+@pytest.mark.skipif(not CHROMIUM, reason="no Chromium is installed")
+@pytest.mark.parametrize(("query", "expected"), [
+    ("max_memory", {"reference/dataloader.html", "help/troubleshooting.html"}), ("GaussianBlur", {"transforms/gallery.html"}),
+    ("qzxwvk", set())])
+def test_search_works_from_the_file_system(built, tmp_path, query, expected):
+    page = built / f"search-{query}.html"
+    page.write_text((built / "index.html").read_text().replace("</head>", SEARCH.replace("QUERY", query) + "</head>", 1))
+    command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}",
+               "--virtual-time-budget=30000", "--dump-dom", page.as_uri()]
+    got = subprocess.run(command, capture_output=True, text=True, timeout=180, check=True).stdout
+    page.unlink()
+    said = json.loads(html.unescape(re.search(r"<title>([^<]*)</title>", got)[1]))
+    found = {link.removeprefix(built.as_uri() + "/").partition("#")[0].partition("?")[0] for link in said["found"]}
+    assert said["wrong"] == [] and said["foreign"] == [], said
+    assert found >= expected and bool(found) == bool(expected), said
 
 
 def test_the_gallery_shows_every_transform(site, monkeypatch, tmp_path):
