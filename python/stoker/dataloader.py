@@ -66,48 +66,70 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
     processes, as in torch; images that it opens with Pillow are lazy there (`stoker.lazy_images`). `explain()`
     shows what runs where, and why.
 
-    Args:
+    Args (data and batches):
         dataset: The dataset.
         batch_size: Samples per batch. None gives single samples.
+        drop_last: Drop the last batch if it is incomplete.
+        collate_fn: As in torch. With a function other than default_collate the dataset runs in Python.
+        batch_transforms: MixUp, CutMix or RandomChoice of them (of stoker.transforms or torchvision's v2), one or a
+            list, applied to each batch. Their draws follow from the seed, the epoch and the batch.
+        ragged: What to do with images of different shapes in a batch: "list" gives a list, "pad" pads them. By default
+            stoker.datasets give lists; for all others torch's error is raised.
+
+    Args (order and randomness):
         shuffle: Visit the samples in a new random order in each epoch.
         sampler: An iterable of sample numbers. It is consumed only as far as the epoch has advanced.
         batch_sampler: An iterable of batches of sample numbers.
-        num_workers: Threads that decode, or processes that run a dataset written in Python. "auto" uses as many
-            threads as this process may use CPUs (affinity and cgroup quota), divided by the ranks on this machine
-            under torchrun (LOCAL_WORLD_SIZE), no threads for data so small that they would not pay off, and no
-            processes (torch's default). 0 works in the calling thread. Threads of "auto" that are not needed to
-            keep batches ready are paused; a number that you give is never changed.
-        collate_fn: As in torch. With a function other than default_collate the dataset runs in Python.
-        pin_memory: Make batches in pinned memory if there is a GPU, so that `.to("cuda", non_blocking=True)`
-            overlaps with other work. Drop them while the copying stream is current. No effect with `device`.
-        drop_last: Drop the last batch if it is incomplete.
-        timeout: Seconds to wait for a batch; 0 waits without limit.
-        worker_init_fn: As in torch. With one, the dataset runs in Python.
-        multiprocessing_context: As in torch, for worker processes.
-        generator: With order="torch" it draws the order, as in torch. Else its initial seed is the default of `seed`.
-        prefetch_factor: Batches to keep ready: in total for threads, for each worker for processes. By default 2;
-            threads keep up to 8 if that stops `next()` from waiting and `max_memory` has room (not with `device` or
-            `pin_memory`). `stats()["tuning"]` shows the current number.
-        persistent_workers: Threads stay for the next epoch unless this is False, processes only if it is True.
-        in_order: Whether worker processes deliver batches in order. Threads always do.
-        pin_memory_device: As in torch, where it is deprecated.
-        compile: True lets the engine do what it can. "require" raises NotImplementedError with every reason why it
-            cannot. False leaves everything to Python.
-        dtype: "uint8", "float32", "float16" or "bfloat16", also as torch's or NumPy's type. By default the result of
-            the transforms.
-        memory_format: "channels_last" or "contiguous_format".
+        order: How shuffle=True shuffles. "stoker", the default for stoker.datasets, needs no array and starts at once.
+            "torch", the default for all others, gives exactly torch's order: that of RandomSampler (with the same
+            draws from torch's generator), or with a seed or ranks (`shard`, `world_size`) that of DistributedSampler.
         seed: Seed of the shuffling and of all random draws of the transforms. By default `torch.initial_seed()` if
             torch is in use (so that `torch.manual_seed` makes runs repeatable), 0 with `shard` or world_size > 1,
             and otherwise random.
         seed_by: For datasets written in Python. "worker" seeds random, NumPy and torch in each worker as torch does.
             "sample" seeds them before each sample from the seed, the epoch and the sample, so that the draws do not
             depend on the number of workers and survive a resume. The engine always does that.
-        order: How shuffle=True shuffles. "stoker", the default for stoker.datasets, needs no array and starts at once.
-            "torch", the default for all others, gives exactly torch's order: that of RandomSampler (with the same
-            draws from torch's generator), or with a seed or ranks (`shard`, `world_size`) that of DistributedSampler.
+        generator: With order="torch" it draws the order, as in torch. Else its initial seed is the default of `seed`.
+        shard: True gives each rank its share of the samples, like a DistributedSampler, which loader.sampler then is.
+            Rank and world size are those of torch.distributed if it is initialized, otherwise those in torchrun's
+            environment (RANK, WORLD_SIZE). With drop_last=True the last samples are dropped if the world size does not
+            divide their number; otherwise some are repeated. Without `shard` or a sampler, every rank gets all samples.
+        rank, world_size: As `shard`, with explicit numbers. Samples are repeated, never dropped.
+
+    Args (workers and memory):
+        num_workers: Threads that decode, or processes that run a dataset written in Python. "auto" uses as many
+            threads as this process may use CPUs (affinity and cgroup quota), divided by the ranks on this machine
+            under torchrun (LOCAL_WORLD_SIZE), no threads for data so small that they would not pay off, and no
+            processes (torch's default). 0 works in the calling thread. Threads of "auto" that are not needed to
+            keep batches ready are paused; a number that you give is never changed.
+        prefetch_factor: Batches to keep ready: in total for threads, for each worker for processes. By default 2;
+            threads keep up to 8 if that stops `next()` from waiting and `max_memory` has room (not with `device` or
+            `pin_memory`). `stats()["tuning"]` shows the current number.
+        persistent_workers: Threads stay for the next epoch unless this is False, processes only if it is True.
+        in_order: Whether worker processes deliver batches in order. Threads always do.
+        timeout: Seconds to wait for a batch; 0 waits without limit.
+        worker_init_fn: As in torch. With one, the dataset runs in Python.
+        multiprocessing_context: As in torch, for worker processes.
         snapshot_every_n_steps: How often workers ask an iterable dataset for its state_dict. By default as often as
             that takes less than 2 % of their time. The saved state is exact in any case: on resume, batches between the
             latest snapshot and the saved position are fetched and dropped.
+        read_ahead: Samples being read at once. By default 64 or more, 320 for URLs, up to four times that if it helps.
+        max_memory: Bytes that the loader may hold in total: a number, or a string such as "256MiB". If that is short,
+            fewer workers decode at once and fewer batches are kept ready; the batches are the same. A sample that
+            does not fit even alone is a bad sample (`on_error`). Batches, including those that you keep, may take half
+            of it. By default a quarter of what the cgroup allows (or the machine has available), divided by
+            LOCAL_WORLD_SIZE, and at most a quarter of what `ulimit -v` and `-d` leave. `stats()["memory"]` shows what
+            is held.
+
+    Args (errors):
+        on_error: What to do with a sample that cannot be read or decoded: "raise"; "skip" puts another sample in its
+            place; "replace" gives zeros with the label -100. `bad_samples()` lists them. A failure of the machine or
+            the network (no connection, a 5xx status, EIO, too many open files) is none of these: it is retried, and
+            then stoker.TransientError ends the epoch; load_state_dict(state_dict()) resumes at that batch.
+        error_limit: More bad samples than this in one epoch raise an error, whatever `on_error` is.
+        pixel_limit: Images with more pixels are bad samples. By default as Pillow's Image.MAX_IMAGE_PIXELS says.
+
+    Args (device and output):
         device: "cuda", "cuda:1" or a torch.device: batches arrive in the memory of that GPU. Copies and kernels run in
             the loader's own stream, `next()` waits for none of them, and the stream that is current in `next()` is
             made to wait for them: use the tensors in that stream like any others. Their memory is reused when all of
@@ -118,48 +140,34 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
             memory.
         augment_on: Where images are resized, coloured and normalized: "cpu", "cuda", or "auto": on the device as far
             as it can. The bytes are the same.
-        pinned_limit: Bytes of pinned memory. Beyond it batches are in ordinary memory, with one warning.
-        batch_transforms: MixUp, CutMix or RandomChoice of them (of stoker.transforms or torchvision's v2), one or a
-            list, applied to each batch. Their draws follow from the seed, the epoch and the batch.
-        on_error: What to do with a sample that cannot be read or decoded: "raise"; "skip" puts another sample in its
-            place; "replace" gives zeros with the label -100. `bad_samples()` lists them. A failure of the machine or
-            the network (no connection, a 5xx status, EIO, too many open files) is none of these: it is retried, and
-            then stoker.TransientError ends the epoch; load_state_dict(state_dict()) resumes at that batch.
-        error_limit: More bad samples than this in one epoch raise an error, whatever `on_error` is.
-        fidelity: "exact", or "fast": JPEGs whose crop is at least twice the size of the output are decoded at a half,
-            a quarter or an eighth. On photographs the result differs from exact by about 1 level of 255 on average.
-            With `device`, "fast" gives exact pixels too and means jpeg_hardware="all".
         jpeg_hardware: Which JPEGs the decoders of `device` decode, if it has any; the CPU's threads decode the rest.
             The pixels are the same bit for bit, but the hardware does not report damaged data. "known" therefore
             leaves a file to the CPU until its decoder has decoded the file completely once, in the first epoch; with
             `index_dir`, or for tar and TFRecord files, later runs know it too. "all": every baseline file from the
             first batch on; damage in them goes unnoticed. "off": none. `stats()["device"]` shows how many files the
             hardware decoded, or why none.
-        pillow: 12 or 13, the version of Pillow whose resizing to match.
-        exif_rotate: Rotate images as their EXIF orientation says.
-        ragged: What to do with images of different shapes in a batch: "list" gives a list, "pad" pads them. By default
-            stoker.datasets give lists; for all others torch's error is raised.
+        engines: The former name of `jpeg_hardware`; deprecated.
+        pin_memory: Make batches in pinned memory if there is a GPU, so that `.to("cuda", non_blocking=True)`
+            overlaps with other work. Drop them while the copying stream is current. No effect with `device`.
+        pin_memory_device: As in torch, where it is deprecated.
+        pinned_limit: Bytes of pinned memory. Beyond it batches are in ordinary memory, with one warning.
         output: "torch", "numpy", or "dlpack" for objects that `from_dlpack` of any library accepts, on CPU and GPU. By
             default torch tensors if torch is installed, otherwise NumPy arrays.
-        read_ahead: Samples being read at once. By default 64 or more, 320 for URLs, up to four times that if it helps.
-        max_memory: Bytes that the loader may hold in total: a number, or a string such as "256MiB". If that is short,
-            fewer workers decode at once and fewer batches are kept ready; the batches are the same. A sample that
-            does not fit even alone is a bad sample (`on_error`). Batches, including those that you keep, may take half
-            of it. By default a quarter of what the cgroup allows (or the machine has available), divided by
-            LOCAL_WORLD_SIZE, and at most a quarter of what `ulimit -v` and `-d` leave. `stats()["memory"]` shows what
-            is held.
-        pixel_limit: Images with more pixels are bad samples. By default as Pillow's Image.MAX_IMAGE_PIXELS says.
-        shard: True gives each rank its share of the samples, like a DistributedSampler, which loader.sampler then is.
-            Rank and world size are those of torch.distributed if it is initialized, otherwise those in torchrun's
-            environment (RANK, WORLD_SIZE). With drop_last=True the last samples are dropped if the world size does not
-            divide their number; otherwise some are repeated. Without `shard` or a sampler, every rank gets all samples.
-        rank: This process, with `world_size`: as `shard`, with explicit numbers. Samples are repeated, never dropped.
-        world_size: The number of processes that share the samples.
-        engines: The former name of `jpeg_hardware`; deprecated.
+        dtype: "uint8", "float32", "float16" or "bfloat16", also as torch's or NumPy's type. By default the result of
+            the transforms.
+        memory_format: "channels_last" or "contiguous_format".
+
+    Args (engine):
+        compile: True translates the dataset for the engine, as far as it can. "require" raises NotImplementedError
+            with every reason why it cannot. False leaves everything to Python.
+        fidelity: "exact", or "fast": JPEGs whose crop is at least twice the size of the output are decoded at a half,
+            a quarter or an eighth. On photographs the result differs from exact by about 1 level of 255 on average.
+            With `device`, "fast" gives exact pixels too and means jpeg_hardware="all".
+        pillow: 12 or 13, the version of Pillow whose resizing to match.
+        exif_rotate: Rotate images as their EXIF orientation says.
 
     Raises:
-        ValueError: An argument has a value that is not allowed; the message names it and what is allowed.
-        TypeError: An argument has the wrong type.
+        ValueError, TypeError: An argument has a wrong value or type; the message names it and what is allowed.
         NotImplementedError: An option needs the engine, and the engine cannot run this dataset; or compile="require".
         StokerError: The engine cannot be opened. Those of samples are also what Pillow or Python raises for the file.
 
@@ -172,11 +180,10 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
 
     An epoch can be interrupted and resumed, in another process and with other numbers of threads and ranks:
 
-    >>> loader = stoker.DataLoader(stoker.datasets.ImageFolder("images", T.ToTensor()), batch_size=5)
     >>> batches = iter(loader)
     >>> first = next(batches)
     >>> state = loader.state_dict()
-    >>> other = stoker.DataLoader(stoker.datasets.ImageFolder("images", T.ToTensor()), batch_size=5)
+    >>> other = stoker.DataLoader(loader.dataset, batch_size=5)
     >>> other.load_state_dict(state)
     >>> [labels.tolist() for images, labels in other]
     [[0, 1, 1, 1, 1], [1, 1]]
@@ -453,11 +460,7 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
     # ---- what happened ----
 
     def stats(self) -> Stats:
-        """Return where the time went since the threads were started.
-
-        Returns:
-            A dict that prints as a table; `stoker.Stats` describes its keys.
-        """
+        """Return where the time went since the threads were started: a dict that prints as a table (`stoker.Stats`)."""
         if self._native is None:
             why = self._why_python if self.compile is not False and self._gathered() is None else []
             return self._epochs.stats(self.num_workers, list(map(str, why)))

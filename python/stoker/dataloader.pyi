@@ -17,7 +17,12 @@ __all__ = ["DataLoader"]
 _T_co = TypeVar("_T_co", covariant=True)
 
 class _Options(TypedDict, total=False):
-    # which samples, and in which order
+    # data and batches
+    drop_last: bool
+    collate_fn: Any
+    batch_transforms: Any
+    ragged: Literal["list", "pad"] | None
+    # order and randomness
     sampler: Iterable[Any] | None
     batch_sampler: Iterable[Any] | None
     order: Literal["stoker", "torch"] | None
@@ -27,27 +32,22 @@ class _Options(TypedDict, total=False):
     shard: bool
     rank: int | None
     world_size: int | None
-    drop_last: bool
-    # who works
+    # workers and memory
     num_workers: int | Literal["auto"]
     prefetch_factor: int | None
     persistent_workers: bool | None
     in_order: bool
-    multiprocessing_context: Any
-    worker_init_fn: Any
-    collate_fn: Any
     timeout: float
-    compile: bool | Literal["require"]
+    worker_init_fn: Any
+    multiprocessing_context: Any
     snapshot_every_n_steps: int | None
-    # what batches are
-    dtype: Any
-    memory_format: Any
-    ragged: Literal["list", "pad"] | None
-    batch_transforms: Any
-    fidelity: Literal["exact", "fast"]
-    pillow: Literal[12, 13]
-    exif_rotate: bool
-    # where batches are
+    read_ahead: int | None
+    max_memory: int | str | None
+    # errors
+    on_error: Literal["raise", "skip", "replace"]
+    error_limit: int | None
+    pixel_limit: int | None
+    # device and output
     device: Any
     augment_on: Literal["auto", "cpu", "cuda"]
     jpeg_hardware: Literal["known", "all", "off"]
@@ -55,15 +55,16 @@ class _Options(TypedDict, total=False):
     pin_memory: bool
     pin_memory_device: str
     pinned_limit: int | None
-    # memory
-    max_memory: int | str | None
-    read_ahead: int | None
-    pixel_limit: int | None
-    # errors
-    on_error: Literal["raise", "skip", "replace"]
-    error_limit: int | None
+    dtype: Any
+    memory_format: Any
+    # engine
+    compile: bool | Literal["require"]
+    fidelity: Literal["exact", "fast"]
+    pillow: Literal[12, 13]
+    exif_rotate: bool
 
 class _OptionsAndOutput(_Options, total=False):
+    # device and output
     output: Literal["torch", "numpy", "dlpack"] | None
 
 class DataLoader(_Base[_T_co]):

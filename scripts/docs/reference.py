@@ -13,7 +13,7 @@ _ENTRY = re.compile(r"^(\*{0,2}[A-Za-z_]\w*(?:, [A-Za-z_]\w*)*): (.*)")
 _SECTIONS = {
     "Args": "Arguments", "Attributes": "Attributes", "Raises": "Raises", "Returns": "Returns", "Yields": "Yields",
 }
-_SECTION = re.compile(rf"^({'|'.join(_SECTIONS)}):$")
+_SECTION = re.compile(rf"^({'|'.join(_SECTIONS)})(?: \((.+)\))?:$")
 _WIDTH = 100
 
 
@@ -38,7 +38,10 @@ def class_page(module_name: str, name: str) -> str:
     """A class alone on its page."""
     thing = getattr(importlib.import_module(module_name), name)
     whole = f"{module_name}.{name}"
-    out = [f"# {whole}", "", *_fenced(_signature(whole, thing)), prose(inspect.getdoc(thing) or ""), ""]
+    words = prose(inspect.getdoc(thing) or "")
+    words = words.replace("**Raises**", "## Exceptions", 1).replace("```pycon", "## Examples\n\n```pycon", 1)
+    out = [f"# {whole}", "", words, "", "## Signature", "", *_fenced(_signature(whole, thing))]
+    out += ["## Methods and properties", ""]
     for member in _members(thing, ()):
         out += _member(name, *member)
     return "\n".join(out) + "\n"
@@ -169,21 +172,26 @@ def _take(lines: list[str], out: list[str]) -> list[str]:
 
 
 def _take_section(lines: list[str], out: list[str]) -> None:
-    """Args, Returns, Raises and the like, with what is indented below them."""
-    out += [f"**{_SECTIONS[lines[0].rstrip(':')]}**", ""]
+    """Args, Returns, Raises and the like, with what is indented below them. A group of arguments, "Args (errors):", gets a
+    heading, and each of its arguments an anchor."""
+    found = _SECTION.match(lines[0])
+    assert found is not None
+    group = found[2]
+    out += [f"## {group[0].upper()}{group[1:]}" if group else f"**{_SECTIONS[found[1]]}**", ""]
     body = inspect.cleandoc("\n".join(lines[1:])).splitlines()
     if _ENTRY.match(body[0]) and all(line[:1] == " " or _ENTRY.match(line) for line in body[1:]):
-        _take_entries(body, out)
+        _take_entries(body, out, anchors=bool(group))
     else:
         out += [*(escaped(line) for line in body), ""]
 
 
-def _take_entries(lines: list[str], out: list[str]) -> None:
+def _take_entries(lines: list[str], out: list[str], anchors: bool = False) -> None:
     for line in lines:
         found = _ENTRY.match(line)
         if found:
-            names = ", ".join(f"`{name}`" for name in found[1].split(", "))
-            out += [f"-   {names}: {escaped(found[2])}"]
+            names = found[1].split(", ")
+            marks = "".join(f'<a id="{name}"></a>' for name in names) if anchors else ""
+            out += [f"-   {marks}{', '.join(f'`{name}`' for name in names)}: {escaped(found[2])}"]
         else:
             out += ["    " + escaped(line.strip())]
     out.append("")

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import html
 import importlib.util
+import inspect
 import json
 import os
 import re
@@ -155,6 +156,27 @@ def test_reference_has_everything_that_is_public(site):
     text = (site / "reference/dataloader.md").read_text()
     for name in ("state_dict", "load_state_dict", "set_epoch", "explain", "stats", "bad_samples"):
         assert f"\n### DataLoader.{name}\n" in text, name
+
+
+def test_the_arguments_of_the_loader_are_in_groups_and_the_stub_has_the_same(site):
+    text = inspect.getdoc(stoker.DataLoader)
+    groups = {}
+    for title, body in re.findall(r"^Args \((.+)\):\n((?: {4}.*\n)+)", text, re.M):
+        groups[title] = [name for names in re.findall(r"^ {4}([a-z_]+(?:, [a-z_]+)*): ", body, re.M) for name in names.split(", ")]
+    named = [name for group in groups.values() for name in group]
+    assert sorted(named) == sorted(inspect.signature(stoker.DataLoader).parameters)
+    page = (site / "reference/dataloader.md").read_text()
+    for title, group in groups.items():
+        section = page.split(f"\n## {title.capitalize()}\n")[1].split("\n## ")[0]
+        assert re.findall(r'<a id="(\w+)">', section) == group
+    title, stub = "", {}
+    for line in Path(stoker.__file__).with_name("dataloader.pyi").read_text().partition("class DataLoader")[0].splitlines():
+        if found := re.match(r"    # (.+)$", line):
+            title = found[1]
+        elif found := re.match(r"    (\w+): ", line):
+            stub.setdefault(title, []).append(found[1])
+    first = {"dataset", "batch_size", "shuffle"}  # arguments of every overload
+    assert {t: set(names) for t, names in stub.items()} == {t: set(names) - first for t, names in groups.items()}
 
 
 def test_c_reference_has_every_declaration(site):
