@@ -24,6 +24,7 @@ import blocks  # noqa: E402
 import command_line  # noqa: E402
 import gallery  # noqa: E402
 import header  # noqa: E402
+import load  # noqa: E402
 import notebook  # noqa: E402
 import pages  # noqa: E402
 import reference  # noqa: E402
@@ -179,10 +180,15 @@ def _run_all(outputs: dict[tuple[str, int], str], ran: dict[str, list[notebook.C
     print(f"{blocks.summary(result)}, {time.perf_counter() - began:.0f} s")
     report = b""
     for path in notebooks():
-        began = time.perf_counter()
+        began, watch = time.perf_counter(), load.Watch()
         names: dict[str, Any] = {}
         ran[path.stem] = notebook.run(path, names)
         print(f"notebook {path.name}: {time.perf_counter() - began:.0f} s")
+        share = watch.others()
+        if load.too_busy(share):
+            ran[path.stem] = notebook.without_measurements(ran[path.stem], share)
+            print(f"notebook {path.name}: other programs used {share:.0%} of the CPUs, so what it measured is left out")
+            continue
         page = Path(names.get("folder", "/"), ".stoker/0001/report.html")
         report = page.read_bytes() if page.exists() else report
     return result.failed, report

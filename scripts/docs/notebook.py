@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 
 class Output(NamedTuple):
-    kind: str  # "text", "html" or "png"
+    kind: str  # "text", "html", "png", or "note": a sentence in place of what is not shown
     data: str
 
 
@@ -28,10 +28,21 @@ class Cell(NamedTuple):
     kind: str  # "markdown" or "code"
     source: str
     outputs: list[Output]
+    measures: bool = False  # has the tag "measures": its output says how long something took
 
 
 def cells_of(path: Path) -> list[Cell]:
-    return [Cell(cell["cell_type"], "".join(cell["source"]), []) for cell in json.loads(path.read_text())["cells"]]
+    cells = json.loads(path.read_text())["cells"]
+    return [Cell(c["cell_type"], "".join(c["source"]), [], "measures" in c["metadata"].get("tags", ())) for c in cells]
+
+
+def without_measurements(cells: list[Cell], share: float) -> list[Cell]:
+    """The cells of a run during which other programs used this share of the CPUs."""
+    said = (
+        f"Not shown: this cell measures, and other programs used {share:.0%} of the CPUs while this page was built. Run the "
+        "notebook to see its output."
+    )
+    return [cell._replace(outputs=[Output("note", said)]) if cell.measures and cell.outputs else cell for cell in cells]
 
 
 def run(path: Path, names: dict[str, Any] | None = None) -> list[Cell]:
@@ -92,6 +103,8 @@ def page(path: Path, cells: list[Cell], pictures: Path, link: str) -> str:
                 name = f"{path.stem}-{len(out)}-{number}.png"
                 (pictures / name).write_bytes(base64.b64decode(output.data))
                 out += [f"![What the cell draws]({name})", ""]
+            elif output.kind == "note":
+                out += [f"*{output.data}*", ""]
             elif output.kind == "html":
                 out += ["<div class=\"notebook-output\">", output.data, "</div>", ""]
             else:

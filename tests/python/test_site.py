@@ -29,6 +29,7 @@ import blocks  # noqa: E402
 import gallery  # noqa: E402
 import header  # noqa: E402
 import links  # noqa: E402
+import load  # noqa: E402
 import notebook  # noqa: E402
 import pages  # noqa: E402
 import terminal  # noqa: E402
@@ -269,6 +270,34 @@ def test_notebook_why_is_my_loader_slow():
     # Usually ST202, no workers. Other tests use the machine at the same time, so the CPUs may come first, or no cause is certain.
     assert re.search(r"data-bound ST\d\d\d", said) and "spent waiting for data" in said
     assert sum(kind == "png" for kind, _ in got) == 1
+
+
+def test_what_was_measured_on_a_busy_machine_is_not_published(tmp_path):
+    measuring = {path.stem: [cell for cell in notebook.cells_of(path) if cell.measures] for path in assemble.notebooks()}
+    for path in assemble.notebooks():
+        for cell in notebook.cells_of(path):
+            times = re.search(r'\bstoker\("|\brun\[|\bstats\(\)|perf_counter', cell.source)
+            assert cell.kind != "code" or cell.measures == bool(times), cell.source
+    assert all(measuring.values())
+    path = assemble.NOTEBOOKS / "image-training.ipynb"
+    ran = [cell._replace(outputs=[notebook.Output("text", f"output {k}")]) for k, cell in enumerate(notebook.cells_of(path))
+           if cell.kind == "code"]
+    page = notebook.page(path, notebook.without_measurements(ran, 0.4), tmp_path, path.name)
+    for cell in ran:
+        assert (f"{cell.outputs[0].data}\n" in page) != cell.measures
+    assert page.count("other programs used 40% of the CPUs") == len(measuring[path.stem])
+
+
+def test_the_load_is_what_others_use():
+    at = "cpu  {} 0 {} {} 100 0 0 {} 500 0\ncpu0 1 2 3 4\n"
+    ticks = os.sysconf("SC_CLK_TCK")
+    before = load.machine_seconds(at.format(1000 * ticks, 0, 0, 0))
+    now = load.machine_seconds(at.format(1004 * ticks, 2 * ticks, 10 * ticks, 4 * ticks))
+    assert [b - a for a, b in zip(before, now)] == [20, 10]
+    assert load.share_of_others((*before, 3.0), (*now, 8.0)) == 0.25  # 10 s busy, of them 5 ours
+    assert load.share_of_others((*before, 3.0), (*now, 14.0)) == 0
+    assert load.too_busy(0.25) and not load.too_busy(0.01)
+    assert 0 <= load.Watch().others() <= 1
 
 
 def test_a_recorded_terminal_shows_each_row_as_it_was_when_it_was(tmp_path):
