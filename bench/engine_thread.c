@@ -17,7 +17,7 @@
  */
 #include "base/clock.h"
 #include "codec/jpeg/headers.h"
-#include "pipe/jpeg_chunk.h"
+#include "pipe/jpeg_work.h"
 #include "pipe/loader.h"
 
 #include <stdio.h>

@@ -6,6 +6,7 @@
 #include "api/sized.h"
 #include "base/interrupt.h"
 #include "gpu/gpu.h"
+#include "pipe/executor.h"
 #include "pipe/loader.h"
 
 #include <stdlib.h>

@@ -7,8 +7,10 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "pipe/alone.h"
+
 #include "base/clock.h"
-#include "pipe/loader.h"
+#include "pipe/pool.h"
 
 /* ---- waiting ------------------------------------------------------------------------------------- */
 

@@ -6,7 +6,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "pipe/loader.h"
+#include "pipe/failure.h"
+#include "pipe/notify.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -151,15 +152,4 @@ int st_bad_deliver(struct stoker_loader *loader, struct st_slot *slot, struct st
                        (unsigned long long)loader->epoch.number,
                        (unsigned long long)loader->opt.error_limit, last->error.message);
     return 0;
-}
-
-bool st_loader_bad(struct stoker_loader *loader, uint64_t k, struct stoker_bad_sample *out)
-{
-    pthread_mutex_lock(&loader->lock);
-    const uint64_t all = loader->count.bad, first = all > ST_LEDGER_SIZE ? all - ST_LEDGER_SIZE : 0;
-    const bool there = k < all - first;
-    if (there)
-        *out = loader->ledger[(first + k) % ST_LEDGER_SIZE];
-    pthread_mutex_unlock(&loader->lock);
-    return there;
 }

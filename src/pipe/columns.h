@@ -28,6 +28,7 @@ struct st_columns_plan {
 };
 
 struct st_columns; /* the columns of one slot */
+struct st_work;    /* op/image.h */
 
 /* `work_on`: whether the pipeline works on images or sounds; the first field of that kind gets no
  * column. */
@@ -49,5 +50,10 @@ void st_columns_blank(struct st_columns *columns, uint32_t row, int64_t label);
 /* All rows are done: sets up the batch's columns. */
 int st_columns_complete(struct st_columns *columns, uint32_t count, struct stoker_batch *batch,
                         struct stoker_error *err);
+
+/* Replaces column pieces that are encoded images by their pixels, uint8 [H, W, 3], allocated from the
+ * arena. (pictures.c) */
+int st_pictures_decode(struct st_work *work, const struct st_columns_plan *plan, bool exif_rotate,
+                       struct st_piece *pieces, struct stoker_error *err);
 
 #endif

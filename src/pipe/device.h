@@ -246,4 +246,14 @@ struct st_pinned_kind {
     void (*mark_free)(void *mark);
 };
 
+/* ---- what a loader is given --------------------------------------------------------------------- */
+
+/* Where batches may go; filled in by the floors above. All NULL: batches stay in plain CPU memory. */
+struct st_devices {
+    const struct st_device_kind *kind;   /* of the requested device */
+    int32_t ordinal;                     /* index of the device; -1: the current or first one */
+    const struct st_pinned_kind *pinned; /* for batches that stay on the CPU */
+    const struct st_jpeg_engine_kind *engine; /* the device's JPEG engines */
+};
+
 #endif

@@ -2,19 +2,21 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "pipe/loader.h"
+#include "pipe/epoch.h"
 
-uint32_t st_epoch_batch_size(const struct stoker_loader *loader, uint64_t number)
+#include "base/mem.h"
+
+uint32_t st_epoch_batch_size(const struct st_epoch_plan *plan, uint64_t number)
 {
-    if (loader->epoch.sizes)
-        return loader->epoch.sizes[number];
-    const uint64_t left = loader->epoch.tickets - number * loader->opt.batch_size;
-    return left < loader->opt.batch_size ? (uint32_t)left : loader->opt.batch_size;
+    if (plan->sizes)
+        return plan->sizes[number];
+    const uint64_t left = plan->tickets - number * plan->batch_size;
+    return left < plan->batch_size ? (uint32_t)left : plan->batch_size;
 }
 
 /* The batches from `base` on, with the sizes given by the caller. */
-static int plan_sizes(const struct stoker_loader *loader, const struct stoker_epoch *epoch,
-                      uint64_t base, struct st_epoch_plan *plan, struct stoker_error *err)
+static int plan_sizes(const struct stoker_epoch *epoch, uint64_t base, struct st_epoch_plan *plan,
+                      struct stoker_error *err)
 {
     uint64_t first = 0, skipped = 0, sum = 0;
     while (first < epoch->batch_count && skipped < base)
@@ -32,10 +34,10 @@ static int plan_sizes(const struct stoker_loader *loader, const struct stoker_ep
     for (uint64_t k = 0; k < plan->batches; k++) {
         plan->sizes[k] = epoch->batch_sizes[first + k];
         sum += plan->sizes[k];
-        if (plan->sizes[k] == 0 || plan->sizes[k] > loader->opt.batch_size)
+        if (plan->sizes[k] == 0 || plan->sizes[k] > plan->batch_size)
             return st_fail(err, STOKER_EINVAL,
                            "batch %llu has %u samples; allowed are 1 to batch_size (%u)",
-                           (unsigned long long)(first + k), plan->sizes[k], loader->opt.batch_size);
+                           (unsigned long long)(first + k), plan->sizes[k], plan->batch_size);
     }
     if (sum > plan->tickets)
         return st_fail(err, STOKER_EINVAL, "the batches need %llu samples, but the order has only %llu",
@@ -44,18 +46,20 @@ static int plan_sizes(const struct stoker_loader *loader, const struct stoker_ep
     return 0;
 }
 
-int st_epoch_plan(const struct stoker_loader *loader, const struct stoker_epoch *epoch, uint64_t base,
-                  struct st_epoch_plan *plan, struct stoker_error *err)
+int st_epoch_plan(const struct stoker_order *order, const struct stoker_loader_options *opt,
+                  const struct stoker_epoch *epoch, uint64_t base, struct st_epoch_plan *plan,
+                  struct stoker_error *err)
 {
-    const uint64_t size = loader->opt.batch_size, length = st_order_length(loader->order);
+    const uint64_t size = opt->batch_size, length = st_order_length(order);
     plan->number = epoch->epoch;
     plan->base = base;
     plan->tickets = length;
+    plan->batch_size = opt->batch_size;
     if (epoch->batch_sizes)
-        return plan_sizes(loader, epoch, base, plan, err);
-    plan->batches = length / size + (!loader->opt.drop_last && length % size);
-    plan->first_batch = epoch->first_batch + base / (size * st_order_world(loader->order));
-    if (loader->opt.drop_last)
+        return plan_sizes(epoch, base, plan, err);
+    plan->batches = length / size + (!opt->drop_last && length % size);
+    plan->first_batch = epoch->first_batch + base / (size * st_order_world(order));
+    if (opt->drop_last)
         plan->tickets = plan->batches * size;
     return 0;
 }

@@ -2,8 +2,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "pipe/failure.h"
+
 #include "base/interrupt.h"
-#include "pipe/loader.h"
 
 void st_bad_name(const struct stoker_loader *loader, uint64_t sample, struct stoker_error *err)
 {

@@ -2,8 +2,12 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "pipe/gate.h"
+
 #include "base/clock.h"
-#include "pipe/loader.h"
+#include "pipe/alone.h"
+#include "pipe/failure.h"
+#include "pipe/pool.h"
 
 /* Parts of max_memory. Batches take up to a half (pool.c), reading ahead an eighth (open.c). */
 enum {

@@ -20,45 +20,7 @@
 #ifndef ST_PIPE_GATE_H
 #define ST_PIPE_GATE_H
 
-#include "base/budget.h"
-#include "base/err.h"
-#include "source/source.h"
-
-#include <pthread.h>
-
-struct stoker_loader;
-struct st_worker;
-struct st_slot;
-
-/* Parts of max_memory: for bytes that are read ahead, and for marks, some 300 bytes per JPEG file. */
-enum { ST_GATE_READ_PART = 8, ST_GATE_MARKS_PART = 32 };
-
-struct st_gate {
-    struct st_budget budget;
-    uint32_t threads;              /* threads that make samples */
-    uint64_t small;                /* bytes a worker may take without asking, and keep */
-    uint64_t sample_limit;         /* bytes that one sample may take, made alone */
-    uint64_t shared_limit;         /* the same beside others: less, by more than it could vary */
-    uint64_t data_fixed;           /* held by the dataset when opened; not part of the budget */
-    struct st_account read;        /* bytes read ahead */
-    struct st_account data;        /* added by the dataset since it was opened; with the lock */
-    _Atomic uint64_t largest_read; /* recent maximum of a sample's bytes; 0: nothing was read yet */
-    _Atomic uint32_t inside, waiting;
-    pthread_cond_t room;        /* with the loader's lock */
-    struct st_gate_wait *queue; /* waiting workers */
-    _Atomic uint32_t turns;     /* workers that want a turn alone or have it; changed with the lock */
-    struct st_gate_wait *alone; /* those that want it; guarded by the lock, like the next one: */
-    const struct st_worker *only; /* who has it; NULL: nobody */
-};
-
-/* A waiting worker, and the row that it waits for. */
-struct st_gate_wait {
-    struct st_gate_wait *next;
-    uint64_t batch;
-    uint32_t row;
-    bool reads;           /* before a read: `bytes` is updated while it waits */
-    uint64_t bytes, most; /* what it needs; the limit for all, unless its batch is due */
-};
+#include "pipe/executor.h"
 
 /* To be called first: subtracts what the dataset holds from max_memory. */
 int st_gate_data(struct stoker_loader *loader, struct stoker_error *err);
@@ -69,7 +31,7 @@ void st_gate_stats(const struct stoker_loader *loader, struct stoker_stats *out)
 void st_gate_equip(struct st_worker *worker); /* begins to count the worker's memory */
 
 /* Before a worker reads a sample itself; its size is not known. If this or st_gate_decode fails and
- * worker->again is set, the sample is to be made again, after st_gate_alone if worker->wants_alone;
+ * worker->again is set, the sample is to be made again, after st_alone_take if worker->wants_alone;
  * otherwise the epoch is being stopped. */
 int st_gate_read(struct st_worker *worker, const struct st_slot *slot, uint32_t row,
                  struct stoker_error *err);
@@ -94,24 +56,5 @@ int st_gate_refused(struct st_worker *worker, int rc, struct stoker_error *err);
 int st_gate_not_read(struct st_worker *worker, uint64_t sample, int rc, struct stoker_error *err);
 /* Wakes waiting workers after memory was freed; lock held. */
 void st_gate_wake(struct stoker_loader *loader);
-
-/* The worker has waited for memory since `began`. (alone.c, as all that follows) */
-void st_wait_noted(struct st_worker *worker, uint64_t began);
-/* Lock held. */
-void st_wait_unlink(struct st_gate_wait **list, const struct st_gate_wait *wait);
-bool st_wait_is_oldest(const struct st_gate_wait *list, const struct st_gate_wait *wait);
-
-/* Frees everything that the worker keeps from sample to sample. */
-void st_alone_shed(struct st_worker *worker);
-/* Before a sample: lets workers that want a turn alone have it first. */
-void st_alone_yield(struct st_worker *worker);
-/* Waits for the worker's turn, which st_gate_leave ends; the worker is outside the gate. Fails only if
- * the epoch is being stopped. */
-int st_alone_take(struct st_worker *worker, const struct st_slot *slot, uint32_t row,
-                  struct stoker_error *err);
-void st_alone_end(struct st_worker *worker);
-/* Whether a turn alone has to wait until this worker has put down what it holds. Threads of JPEG engines
- * hold the files of a chunk all the time, within parts of their own. */
-bool st_alone_waits_for(const struct st_worker *worker);
 
 #endif

@@ -10,6 +10,11 @@
 
 #include "base/clock.h"
 #include "codec/jpeg/headers.h"
+#include "pipe/jpeg_files.h"
+#include "pipe/jpeg_share.h"
+#include "pipe/opening.h"
+#include "pipe/run.h"
+#include "pipe/worker.h"
 
 enum {
     STRIDE_ALIGN = 64,

@@ -1,82 +1,15 @@
-/* jpeg_chunk.h - a chunk of tickets, made by an engine thread
+/* jpeg_chunk.h - makes a chunk of tickets: the engines decode the files they can, this thread the rest
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #ifndef ST_PIPE_JPEG_CHUNK_H
 #define ST_PIPE_JPEG_CHUNK_H
 
-#include "pipe/loader.h"
-
-enum {
-    ST_JPEG_CHUNK_MOST = 64, /* tickets */
-    ST_JPEG_FILES_PART = 64, /* fraction of max_memory for the files that a thread holds at once */
-    /* bytes of an image that is decoded; larger ones, or their regions, the CPU decodes: */
-    ST_JPEG_IMAGE_MOST = 16 << 20,
-    ST_JPEG_SHARES = 64, /* unit of a thread's own share of the files */
-};
-
-/* A ticket whose file the engines decode. */
-struct st_jpeg_item {
-    uint64_t ticket;
-    uint32_t row;
-    struct st_bytes bytes; /* of the sample; they contain the file */
-    struct st_image image; /* with its pending ops */
-    uint64_t cost;         /* for a CPU: st_jpeg_cpu_cost */
-};
-
-/* A ticket that this thread processes itself. */
-struct st_jpeg_left {
-    uint64_t ticket;
-    uint32_t row;
-    struct st_bytes bytes;
-};
-
-/* Nanoseconds that a chunk took: elapsed, and of the thread's CPU time. */
-struct st_jpeg_times {
-    uint64_t all, all_cpu;
-    uint64_t here, here_cpu; /* for the samples that the thread made itself */
-};
-
-struct st_jpeg_engine_worker {
-    struct st_worker worker; /* for the samples that it makes itself */
-    struct st_jpeg_engine *engine;
-    struct st_jpeg_pinned pinned; /* files and images that do not fit there take longer */
-    struct st_buffer file[ST_JPEG_CHUNK_MOST]; /* read by this thread, if possible to pinned memory */
-    uint32_t large; /* so many of the next files are not read there, because one did not fit */
-    uint32_t count;
-    struct st_jpeg_item item[ST_JPEG_CHUNK_MOST];
-    struct st_jpeg_engine_image decoded[ST_JPEG_CHUNK_MOST];
-    uint32_t left_count;
-    struct st_jpeg_left left[ST_JPEG_CHUNK_MOST];
-    uint32_t given;                /* to the engines, of the whole chunk */
-    uint32_t share;                /* of ST_JPEG_SHARES files for the engines: decoded by this thread */
-    uint32_t share_fastest;        /* the share with which engines and thread make most */
-    uint32_t share_limit;          /* less than that while others need the thread's CPU */
-    struct st_jpeg_times times;    /* of the last chunk */
-    _Atomic uint64_t rows, failed; /* decoded by the engines; rejected by them */
-    uint64_t busy_ns, busy_rows;   /* of the engines, and of this thread for them, lately: their rate */
-    bool started;                  /* it has made a chunk */
-    bool tries;                    /* it was too slow, and takes a chunk to see whether it still is */
-    uint32_t lost;                 /* failed chunks in a row: nothing was decoded, or the device fails */
-};
+#include "pipe/jpeg_work.h"
+#include "pipe/tickets.h"
 
 /* Makes the chunk's samples, and counts in `self` what the engines decoded. If the epoch is being
  * stopped, rows may stay unmade. */
 void st_jpeg_chunk_make(struct st_jpeg_engine_worker *self, const struct st_tickets *chunk);
-
-/* Which of the files for the engines a thread decodes itself. (jpeg_share.c) */
-/* What it costs a CPU to decode the window, as a number of bytes to parse: all of its rows have to be
- * parsed, and its pixels made. */
-uint64_t st_jpeg_cpu_cost(const struct st_jpeg_frame *frame, struct st_bytes file,
-                          struct st_region window);
-/* Picks the thread's share of the items, the cheapest ones, and returns how many these are. If there are
- * none, `mine` is not written. */
-uint32_t st_jpeg_share_pick(const struct st_jpeg_engine_worker *self, bool mine[ST_JPEG_CHUNK_MOST]);
-/* Sets the share for the next chunk: by how far `ahead` of the consumer the work is, relative to the
- * batches that are to be ready, but not below the least share; or by what is fastest, if the consumer
- * waits (`awaited`). Lock held. */
-void st_jpeg_share_set(struct st_jpeg_engine_worker *self, double ahead, bool awaited);
-/* Learns from how the chunk went. */
-void st_jpeg_share_adapt(struct st_jpeg_engine_worker *self, bool awaited);
 
 #endif

@@ -27,6 +27,12 @@
 #include "base/clock.h"
 #include "base/threads.h"
 #include "pipe/jpeg_chunk.h"
+#include "pipe/jpeg_share.h"
+#include "pipe/notify.h"
+#include "pipe/pool.h"
+#include "pipe/tickets.h"
+#include "pipe/tuning.h"
+#include "pipe/worker.h"
 #include "source/known/known.h"
 
 #include <stdlib.h>

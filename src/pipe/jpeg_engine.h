@@ -10,7 +10,7 @@
 #ifndef ST_PIPE_JPEG_ENGINE_H
 #define ST_PIPE_JPEG_ENGINE_H
 
-#include "pipe/loader.h"
+#include "pipe/executor.h"
 
 /* Decides whether the loader uses engines; `kind` may be NULL. Called before the slots are made. */
 int st_jpeg_engines_open(struct stoker_loader *loader, const struct st_jpeg_engine_kind *kind,
@@ -22,9 +22,6 @@ void st_jpeg_engines_start(struct stoker_loader *loader);
 void st_jpeg_engines_close(struct stoker_loader *loader);
 /* Maximum number of tickets that all engine threads together may hold. */
 uint32_t st_jpeg_engines_tickets(const struct stoker_loader *loader);
-/* The consumer is about to use its batch, in `stream`; NULL: on the CPU. The first time counts. Lock not
- * held. */
-void st_jpeg_engines_served(struct st_slot *slot, const uintptr_t *stream);
 /* Lock held: */
 uint64_t st_jpeg_engines_files(const struct stoker_loader *loader, uint32_t codec, uint32_t path);
 void st_jpeg_engines_stats(const struct stoker_loader *loader, struct stoker_stats *out);

@@ -2,9 +2,10 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "pipe/jpeg_files.h"
+
 #include "codec/jpeg/headers.h"
 #include "codec/jpeg_markers.h"
-#include "pipe/loader.h"
 #include "source/known/known.h"
 
 bool st_jpeg_engines_take(const struct stoker_loader *loader, struct st_bytes file,

@@ -20,9 +20,10 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "pipe/jpeg_share.h"
+
 #include "codec/jpeg/headers.h"
-#include "pipe/jpeg_chunk.h"
-#include "pipe/jpeg_engine.h"
+#include "pipe/notify.h"
 
 enum {
     SHARE_MOST = 48,   /* the rest is for the engines: a thread without files for them would pause */

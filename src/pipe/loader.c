@@ -2,10 +2,19 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "pipe/loader.h"
+
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/interrupt.h"
+#include "pipe/failure.h"
+#include "pipe/gate.h"
 #include "pipe/jpeg_engine.h"
+#include "pipe/jpeg_share.h"
+#include "pipe/notify.h"
+#include "pipe/pool.h"
+#include "pipe/tuning.h"
+#include "pipe/worker.h"
 #include "source/known/known.h"
 
 #include <errno.h>
@@ -76,7 +85,7 @@ int st_loader_start(struct stoker_loader *loader, const struct stoker_epoch *giv
     if (!rc)
         rc = st_order_repeats(loader->order, epoch.repeated, epoch.first_position, err);
     if (!rc)
-        rc = st_epoch_plan(loader, &epoch, base, &plan, err);
+        rc = st_epoch_plan(loader->order, &loader->opt, &epoch, base, &plan, err);
     if (!rc)
         rc = st_reader_start(loader->reader, plan.tickets, ticket_sample, loader, err);
     if (rc) {
@@ -307,6 +316,15 @@ void st_loader_interrupt(struct stoker_loader *loader)
     pthread_mutex_unlock(&loader->lock);
 }
 
+void st_loader_on_failure(struct stoker_loader *loader, stoker_failure_callback *callback,
+                          void *context)
+{
+    pthread_mutex_lock(&loader->lock);
+    loader->rescue.callback = callback;
+    loader->rescue.context = context;
+    pthread_mutex_unlock(&loader->lock);
+}
+
 uint64_t st_loader_files(struct stoker_loader *loader, uint32_t codec, uint32_t path)
 {
     pthread_mutex_lock(&loader->lock);
@@ -354,4 +372,15 @@ void st_loader_stats(struct stoker_loader *loader, struct stoker_stats *out)
         for (int stage = 0; stage < STOKER_STAGE_COUNT; stage++)
             out->stage_ns[stage] += atomic_load_explicit(&worker->stage_ns[stage], memory_order_relaxed);
     }
+}
+
+bool st_loader_bad(struct stoker_loader *loader, uint64_t k, struct stoker_bad_sample *out)
+{
+    pthread_mutex_lock(&loader->lock);
+    const uint64_t all = loader->count.bad, first = all > ST_LEDGER_SIZE ? all - ST_LEDGER_SIZE : 0;
+    const bool there = k < all - first;
+    if (there)
+        *out = loader->ledger[(first + k) % ST_LEDGER_SIZE];
+    pthread_mutex_unlock(&loader->lock);
+    return there;
 }

@@ -11,7 +11,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "pipe/loader.h"
+#include "pipe/alone.h"
+#include "pipe/gate.h"
+#include "pipe/opening.h"
 
 enum { LOOKS = 64 }; /* give up after this many unreadable samples */
 

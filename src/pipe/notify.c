@@ -4,8 +4,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "pipe/notify.h"
+
 #include "base/clock.h"
-#include "pipe/loader.h"
 
 #define IDLE_NS 1000000000u /* engines that have rested for so long are not needed */
 

@@ -7,9 +7,16 @@
 #include "base/text.h"
 #include "base/threads.h"
 #include "op/resize/taps_kept.h"
-#include "pipe/audio.h"
+#include "pipe/gate.h"
 #include "pipe/jpeg_engine.h"
+#include "pipe/loader.h"
 #include "pipe/marks_kept.h"
+#include "pipe/notify.h"
+#include "pipe/opening.h"
+#include "pipe/pool.h"
+#include "pipe/run.h"
+#include "pipe/tuning.h"
+#include "pipe/worker.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -138,6 +145,15 @@ static int check_options(struct stoker_loader_options *opt, struct stoker_error 
                            choices[k].value, choices[k].most);
     if (opt->prefetch == 0)
         opt->prefetch = PREFETCH_FIRST;
+    return 0;
+}
+
+/* Whether the options are valid for sounds. */
+static int check_sounds(const struct stoker_loader_options *opt, struct stoker_error *err)
+{
+    if ((opt->dtype_given && opt->dtype != STOKER_DTYPE_F32) || opt->layout != STOKER_LAYOUT_NCHW)
+        return st_fail(err, STOKER_EINVAL,
+                       "sounds are returned as float32, channels first: omit dtype and layout");
     return 0;
 }
 
@@ -322,7 +338,7 @@ int st_loader_open(struct stoker_loader **out, struct stoker_dataset *data, stru
     if (!rc && loader->opt.pinned_limit == 0)
         loader->opt.pinned_limit = loader->opt.max_memory;
     if (!rc && pipe->sounds)
-        rc = st_audio_check(opt, err);
+        rc = check_sounds(opt, err);
     if (!rc)
         rc = st_finish_init(&loader->finish, &pipe->finish,
                             opt->dtype_given ? opt->dtype : pipe->finish.dtype, opt->layout,

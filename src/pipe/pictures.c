@@ -2,7 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "pipe/pictures.h"
+#include "op/image.h"
+#include "pipe/columns.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,10 +2,13 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "pipe/audio.h"
+#include "base/mem.h"
+#include "pipe/spec.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- images --------------------------------------------------------------------------------------- */
 
 static int plan_steps(struct st_steps *steps, struct st_shape *shape, struct st_finish_spec *finish,
                       struct stoker_error *err);
@@ -64,6 +67,66 @@ static uint32_t count_erases(const struct st_steps *steps)
     return count;
 }
 
+/* ---- sounds --------------------------------------------------------------------------------------- */
+
+/* A pipeline whose first op works on sounds contains only such ops. Its rows are float32: [C, T], or [C,
+ * F, T] for spectrograms. Sounds of varying length are zero-padded at the end. */
+
+static int plan_sound_steps(struct st_steps *steps, struct st_audio_shape *shape,
+                            struct stoker_error *err);
+
+/* Inner ops run for only some sounds, so they must not change the shape. */
+static int plan_sound_holder(struct st_step *step, const struct st_audio_shape *shape,
+                             struct stoker_error *err)
+{
+    struct st_audio_shape after = *shape;
+    const int rc = plan_sound_steps(&step->inner, &after, err);
+    if (rc)
+        return rc;
+    if (after.channels != shape->channels || after.rate != shape->rate ||
+        after.frames != shape->frames || after.bins != shape->bins)
+        return st_fail(err, STOKER_EINVAL,
+                       "pipeline: the ops in %s would change the shape of only some sounds",
+                       step->op->name);
+    return 0;
+}
+
+static int plan_sound_steps(struct st_steps *steps, struct st_audio_shape *shape,
+                            struct stoker_error *err)
+{
+    int rc = 0;
+    for (uint32_t k = 0; !rc && k < steps->count; k++) {
+        struct st_step *step = &steps->step[k];
+        if (step->op->holds)
+            rc = plan_sound_holder(step, shape, err);
+        else if (!step->op->run_audio)
+            rc = st_fail(err, STOKER_EINVAL,
+                         "pipeline: %s works on images and cannot follow an op on sounds",
+                         step->op->name);
+        else if (step->op->plan_audio)
+            rc = step->op->plan_audio(step->self, shape, err);
+    }
+    return rc;
+}
+
+static int plan_sounds(struct stoker_pipeline *pipe, struct stoker_error *err)
+{
+    struct st_audio_shape *sound = &pipe->sound;
+    *sound = (struct st_audio_shape){.channels = -1, .rate = -1, .frames = -1};
+    const int rc = plan_sound_steps(&pipe->steps, sound, err);
+    const bool one_size = sound->channels > 0 && sound->frames > 0 && sound->frames <= INT32_MAX;
+    const int32_t lines = sound->bins ? sound->bins : 1;
+    /* Slots and devices treat a sound as an image of one channel: the rows of its channels, stacked. */
+    pipe->shape = (struct st_shape){.width = one_size ? (int32_t)sound->frames : -1,
+                                    .height = one_size ? lines * sound->channels : -1,
+                                    .channels = 1,
+                                    .tensor = true};
+    pipe->finish = (struct st_finish_spec){.scaled = true, .dtype = STOKER_DTYPE_F32};
+    return rc;
+}
+
+/* ---- both ----------------------------------------------------------------------------------------- */
+
 /* Whether the first op works on sounds. */
 static bool on_sounds(const struct st_steps *steps)
 {
@@ -83,7 +146,7 @@ int st_pipeline_open(struct stoker_pipeline **out, const char *text, struct stok
     int rc = st_spec_parse(&pipe->steps, text, err);
     pipe->sounds = !rc && on_sounds(&pipe->steps);
     if (!rc)
-        rc = pipe->sounds ? st_audio_plan(pipe, err)
+        rc = pipe->sounds ? plan_sounds(pipe, err)
                           : plan_steps(&pipe->steps, &pipe->shape, &pipe->finish, err);
     if (rc) {
         st_pipeline_drop(pipe);

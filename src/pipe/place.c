@@ -6,8 +6,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "pipe/loader.h"
 #include "base/text.h"
+#include "pipe/opening.h"
 #include "pipe/stage.h"
 
 enum { ROW_BYTES = 512 << 10 }; /* heap of a raw row: enough for the regions of most photographs */

@@ -2,7 +2,10 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "pipe/loader.h"
+#include "pipe/pool.h"
+
+#include "pipe/notify.h"
+#include "pipe/tuning.h"
 
 uint64_t st_pool_memory(const struct stoker_loader *loader)
 {

@@ -7,7 +7,10 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "pipe/loader.h"
+#include "pipe/alone.h"
+#include "pipe/failure.h"
+#include "pipe/gate.h"
+#include "pipe/run.h"
 
 #include <string.h>
 
@@ -20,14 +23,6 @@ struct st_rescue_request {
     const void *image;
     size_t size;
 };
-
-void st_loader_on_failure(struct stoker_loader *loader, stoker_failure_callback *callback, void *context)
-{
-    pthread_mutex_lock(&loader->lock);
-    loader->rescue.callback = callback;
-    loader->rescue.context = context;
-    pthread_mutex_unlock(&loader->lock);
-}
 
 static void call(const struct stoker_loader *loader, struct st_rescue_request *request)
 {

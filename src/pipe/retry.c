@@ -10,7 +10,10 @@
 #include "base/clock.h"
 #include "base/interrupt.h"
 #include "base/text.h"
-#include "pipe/loader.h"
+#include "pipe/alone.h"
+#include "pipe/failure.h"
+#include "pipe/gate.h"
+#include "pipe/run.h"
 
 #include <stdio.h>
 #include <time.h>

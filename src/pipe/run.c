@@ -2,11 +2,14 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "pipe/run.h"
+
 #include "base/clock.h"
 #include "codec/jpeg_markers.h"
-#include "pipe/audio.h"
+#include "pipe/alone.h"
+#include "pipe/gate.h"
+#include "pipe/jpeg_files.h"
 #include "pipe/marks_kept.h"
-#include "pipe/pictures.h"
 #include "pipe/stage.h"
 #include "pipe/steps.h"
 #include "source/known/known.h"
@@ -185,7 +188,7 @@ static int make(struct st_worker *worker, struct st_bytes bytes, uint64_t sample
         return make_marked(worker, &piece, sample, rng_key, slot, row, err);
     if (!loader->columns.fields)
         slot->labels[row] = st_dataset_label(loader->data, sample);
-    return st_audio_make(worker, piece.bytes, rng_key->key, slot, row, err);
+    return st_run_sound(worker, piece.bytes, rng_key->key, slot, row, err);
 }
 
 static struct st_rng_key rng_key_of(const struct stoker_loader *loader, const struct st_slot *slot,

@@ -7,9 +7,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "pipe/loader.h"
-
 #include "base/text.h"
+#include "pipe/executor.h"
+#include "pipe/loader.h"
 
 #include <string.h>
 

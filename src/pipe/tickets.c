@@ -4,8 +4,13 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "pipe/tickets.h"
+
 #include "base/interrupt.h"
-#include "pipe/loader.h"
+#include "pipe/failure.h"
+#include "pipe/gate.h"
+#include "pipe/notify.h"
+#include "pipe/pool.h"
 
 /* Tracks the recent maximum of a batch's size, where it is not known in advance. */
 static void note_bytes(struct stoker_loader *loader, const struct st_slot *slot)
@@ -17,7 +22,7 @@ static void note_bytes(struct stoker_loader *loader, const struct st_slot *slot)
 /* The last row of a batch is done. Lock held; released while samples are stacked or submitted. */
 static void batch_done(struct stoker_loader *loader, struct st_slot *slot)
 {
-    const uint32_t count = st_epoch_batch_size(loader, slot->number);
+    const uint32_t count = st_epoch_batch_size(&loader->epoch, slot->number);
     slot->batch.epoch = loader->epoch.number;
     slot->batch.index = loader->epoch.first_batch + slot->number;
     slot->batch.count = count;
@@ -51,7 +56,7 @@ static struct st_slot *slot_for_ticket(struct stoker_loader *loader)
         st_gate_look(loader);
         st_slot_begin(slot);
         slot->number = loader->next_batch;
-        slot->todo = st_epoch_batch_size(loader, slot->number);
+        slot->todo = st_epoch_batch_size(&loader->epoch, slot->number);
         loader->filling = slot;
         loader->next_row = 0;
     }
@@ -65,7 +70,7 @@ uint32_t st_tickets_left(struct stoker_loader *loader)
     const struct st_slot *slot = slot_for_ticket(loader);
     if (!slot && !loader->taking)
         loader->tuning.hurry = false; /* no further batch can be begun */
-    return slot ? st_epoch_batch_size(loader, slot->number) - loader->next_row : 0;
+    return slot ? st_epoch_batch_size(&loader->epoch, slot->number) - loader->next_row : 0;
 }
 
 bool st_tickets_take(struct stoker_loader *loader, uint32_t count, struct st_tickets *out)
@@ -74,7 +79,7 @@ bool st_tickets_take(struct stoker_loader *loader, uint32_t count, struct st_tic
     *out = (struct st_tickets){slot, loader->next_ticket, loader->next_row, count};
     loader->next_ticket += count;
     loader->next_row += count;
-    if (loader->next_row == st_epoch_batch_size(loader, slot->number)) {
+    if (loader->next_row == st_epoch_batch_size(&loader->epoch, slot->number)) {
         loader->filling = NULL;
         loader->next_batch++;
     }

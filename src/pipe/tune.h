@@ -5,8 +5,8 @@
  * for, and what workers spend their time on. This changes when a sample is made, never its contents nor
  * the order.
  *
- * The first part is a pure function of the observations, without threads or clocks; the second part
- * connects it to a loader.
+ * The decision is a pure function of the observations, without threads or clocks; tuning.h connects it
+ * to a loader.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -82,13 +82,9 @@ void st_tune_lever(struct st_tune *tune, enum st_lever_name name, uint32_t least
 /* Ends a window; true if a lever was moved. At most one is. */
 bool st_tune_window(struct st_tune *tune, const struct st_tune_seen *seen);
 
-/* ---- in a loader ---------------------------------------------------------------------------------- */
+/* ---- its state in a loader ------------------------------------------------------------------------ */
 
-struct stoker_loader;
-struct stoker_stats;
-struct st_worker;
-
-/* Requires the loader's lock unless stated otherwise. */
+/* Guarded by the loader's lock, once threads run. */
 struct st_tuning {
     struct st_tune tune;
     pthread_cond_t rest;   /* workers that are not needed wait here */
@@ -107,33 +103,9 @@ struct st_tuning {
     } window;
 };
 
-/* Called while the loader is opened, without the lock: sets the ranges of the levers. The first is
- * called before there are slots; `moves`: the caller left the number of batches to the loader. */
-void st_tuning_plan_prefetch(struct stoker_loader *loader, bool moves);
-void st_tuning_plan(struct stoker_loader *loader, uint32_t depth, uint32_t depth_most);
-/* The maximum size of all batches of fixed size, if tuning may add some; 0 if it may not, or if sizes
- * vary. */
-uint64_t st_tuning_batches(const struct stoker_loader *loader);
-
 static inline uint32_t st_tuned(const struct st_tuning *tuning, enum st_lever_name name)
 {
     return tuning->tune.lever[name].now;
 }
-
-/* Sets a lever, regardless of tuning. The caller informs the reader without the lock:
- * st_reader_limit. */
-void st_tuning_set(struct stoker_loader *loader, enum st_lever_name name, uint32_t value);
-/* An epoch starts: all workers work until enough batches are in progress. */
-void st_tuning_hurry(struct stoker_loader *loader);
-/* The consumer asks for a batch that is not ready: all workers work, as above. */
-void st_tuning_late(struct stoker_loader *loader);
-/* The batch is delivered. Not 0: the new read-ahead depth, which the caller passes to the reader without
- * the lock (st_reader_limit). */
-uint32_t st_tuning_delivered(struct stoker_loader *loader, uint32_t samples);
-/* How many workers are to work: fewer while a device's engines need the CPUs. Lock held. */
-uint32_t st_tuning_active(const struct stoker_loader *loader);
-/* Whether the worker is currently not needed. */
-bool st_tuning_rests(const struct st_worker *worker);
-void st_tuning_stats(const struct stoker_loader *loader, struct stoker_stats *out);
 
 #endif

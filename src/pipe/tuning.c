@@ -2,9 +2,10 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "pipe/tuning.h"
+
 #include "base/clock.h"
 #include "base/cpu.h"
-#include "pipe/loader.h"
 
 #include <stddef.h>
 #include <string.h>

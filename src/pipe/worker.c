@@ -2,9 +2,16 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "pipe/worker.h"
+
 #include "base/clock.h"
 #include "base/threads.h"
-#include "pipe/loader.h"
+#include "pipe/alone.h"
+#include "pipe/failure.h"
+#include "pipe/gate.h"
+#include "pipe/run.h"
+#include "pipe/tickets.h"
+#include "pipe/tuning.h"
 
 enum {
     TURN_NS = 60000, /* target duration of the work that a worker takes at once */

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "images.h"
+#include "pipe/executor.h"
 #include "pipe/loader.h"
 #include "tap.h"
 

@@ -13,7 +13,7 @@
 #include "codec/planes_rgb.h"
 #include "op/colour/colour.h"
 #include "op/tensor/erase.h"
-#include "pipe/loader.h"
+#include "pipe/device.h"
 
 #include <stdlib.h>
 #include <string.h>

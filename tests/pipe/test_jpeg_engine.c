@@ -3,7 +3,9 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "pipe/fake_engines.h"
-#include "pipe/jpeg_chunk.h"
+#include "pipe/jpeg_work.h"
+#include "pipe/notify.h"
+#include "pipe/tuning.h"
 #include "source/kinds.h"
 
 static void pipelines(void)

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "pipe/fake_engines.h"
-#include "pipe/jpeg_chunk.h"
+#include "pipe/jpeg_work.h"
 #include "source/kinds.h"
 
 /* Loaders that end early, or begin again, while engines are at work. */

@@ -4,8 +4,8 @@
  */
 #include "base/clock.h"
 #include "pipe/fake_engines.h"
-#include "pipe/jpeg_chunk.h"
 #include "pipe/jpeg_engine.h"
+#include "pipe/jpeg_share.h"
 
 #include <dirent.h>
 #include <sched.h>

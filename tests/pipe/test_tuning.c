@@ -2,6 +2,7 @@
  * same bytes, in the same order, within its memory; and workers that rest come back when they are
  * needed. */
 #include "pipe/harness.h"
+#include "pipe/tuning.h"
 #include "source/reader/ring.h"
 
 #include <unistd.h>

@@ -11,6 +11,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "pipe/executor.h"
 #include "pipe/loader.h"
 #include "source/checksum/crc32c.h"
 #include "soak/shim.h"
