@@ -11,8 +11,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "ext.h"
 #include "exchange.h"
+#include "lease.h"
 
 #include <errno.h>
 #include <fcntl.h>

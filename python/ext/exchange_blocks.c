@@ -5,7 +5,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "exchange.h"
+#include "exchange_blocks.h"
 
 #include <fcntl.h>
 

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "exchange.h"
+#include "lease.h"
 
 #include <string.h>
 

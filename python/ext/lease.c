@@ -2,7 +2,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "exchange.h"
+#include "lease.h"
+
+#include "exchange_blocks.h"
 
 #include <pthread.h>
 #include <unistd.h>
