@@ -12,7 +12,7 @@
 #include "codec/jpeg/headers.h"
 #include "pipe/jpeg_files.h"
 #include "pipe/jpeg_share.h"
-#include "pipe/opening.h"
+#include "pipe/pool.h"
 #include "pipe/run.h"
 #include "pipe/worker.h"
 
@@ -137,7 +137,7 @@ static bool may_have_memory(struct stoker_loader *loader)
     for (const struct st_slot *slot = loader->slots; slot; slot = slot->next)
         have += slot->engine_memory.block[0] != 0;
     pthread_mutex_unlock(&loader->lock);
-    return have < SLOTS_TIMES * st_loader_slots_wanted(loader);
+    return have < SLOTS_TIMES * st_pool_wanted(loader);
 }
 
 /* Allocates the block, if it is not there. If that fails, it is tried again later, because a training

@@ -186,7 +186,7 @@ static bool threads_would_not_pay(struct stoker_loader *loader)
  * made. */
 static int open_slots(struct stoker_loader *loader, struct stoker_error *err)
 {
-    const uint32_t wanted = loader->device || loader->shape.pinned ? 2 : st_loader_slots_wanted(loader);
+    const uint32_t wanted = loader->device || loader->shape.pinned ? 2 : st_pool_wanted(loader);
     int rc = 0;
     for (uint32_t k = 0; !rc && k < wanted && st_pool_has_room(loader); k++)
         rc = st_pool_add(loader, err);

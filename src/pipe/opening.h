@@ -12,7 +12,6 @@
 /* Plans the slots, and opens the device. `devices` may be NULL. */
 int st_loader_place(struct stoker_loader *loader, const struct st_devices *devices,
                     struct stoker_error *err);
-uint32_t st_loader_slots_wanted(const struct stoker_loader *loader); /* slots in regular use */
 
 /* ---- what samples have in common (model.c) -------------------------------------------------------- */
 

@@ -8,14 +8,10 @@
  */
 #include "base/text.h"
 #include "pipe/opening.h"
+#include "pipe/pool.h"
 #include "pipe/stage.h"
 
 enum { ROW_BYTES = 512 << 10 }; /* heap of a raw row: enough for the regions of most photographs */
-
-uint32_t st_loader_slots_wanted(const struct stoker_loader *loader)
-{
-    return loader->opt.workers ? loader->opt.prefetch + ST_SLOTS_MORE : 2;
-}
 
 /* The maximum size of the values of erased boxes; UINT64_MAX on overflow. */
 static uint64_t erased_values(const struct st_steps *steps, const struct st_erase_into *into)
@@ -63,7 +59,7 @@ static int plan_raw(struct stoker_loader *loader, struct stoker_error *err)
                                        shape->height, NULL};
     const uint64_t half = loader->opt.max_memory / 2; /* the rest is not for batches */
     const uint64_t limit = loader->opt.pinned_limit < half ? loader->opt.pinned_limit : half;
-    const uint64_t row = limit / st_loader_slots_wanted(loader) / shape->rows;
+    const uint64_t row = limit / st_pool_wanted(loader) / shape->rows;
     const uint64_t values = erased_values(&loader->pipe->steps, &into);
     if (!st_stage_reserve(shape, loader->pipe->erases, values, &shape->reserve) ||
         !fits(loader, shape->reserve + sizeof(struct st_job) + sizeof(int64_t)))

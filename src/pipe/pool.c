@@ -81,6 +81,11 @@ bool st_pool_can_give(const struct stoker_loader *loader)
     return slot ? fits(loader, slot) : st_pool_has_room(loader);
 }
 
+uint32_t st_pool_wanted(const struct stoker_loader *loader)
+{
+    return loader->opt.workers ? loader->opt.prefetch + ST_SLOTS_MORE : 2;
+}
+
 uint64_t st_pool_regular(const struct stoker_loader *loader)
 {
     const uint64_t each = st_slot_bytes(&loader->shape), half = loader->opt.max_memory / 2;

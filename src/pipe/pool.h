@@ -7,7 +7,10 @@
 
 #include "pipe/executor.h"
 
-/* All functions are called with the lock held. */
+/* The number of slots in regular use. Needs no lock. */
+uint32_t st_pool_wanted(const struct stoker_loader *loader);
+
+/* All other functions are called with the lock held. */
 
 /* A slot for the next batch: a free one, or a new one as far as memory allows; NULL if enough batches
  * are in progress. Releases the lock while it does something slow. */
