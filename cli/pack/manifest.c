@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "cli/pack/manifest.h"
+#include "cli/pack/pack.h"
 
 #include "base/file.h"
 

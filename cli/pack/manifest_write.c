@@ -6,7 +6,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "cli/out.h"
-#include "cli/pack/manifest.h"
+#include "cli/pack/pack.h"
 #include "base/file.h"
 #include "source/packs/classes.h"
 

@@ -235,6 +235,13 @@ int pack_manifest_add(struct st_pack *manifest, const struct pack_options *opt,
 /* Records the progress of the current output, with the bad samples since the last record; {0}: none. */
 int pack_manifest_mark(struct st_pack *manifest, const struct pack_options *opt,
                        struct st_pack_mark mark, struct stoker_error *err);
+/* For the functions above (manifest_write.c): the options that the output depends on, as one line of
+ * JSON. The caller frees it. */
+int pack_manifest_settings(char **out, const struct pack_options *opt, const struct stoker_dataset *data,
+                           struct stoker_error *err);
+/* Replaces the file atomically. */
+int pack_manifest_store(const struct st_pack *manifest, const struct pack_options *opt,
+                        struct stoker_error *err);
 /* A quoted JSON string, at most `size` bytes with its terminator. */
 void pack_json_text(char *out, size_t size, const char *text);
 

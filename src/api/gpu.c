@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "api/sized.h"
-#include "gpu/nvml.h"
+#include "gpu/gpu.h"
 
 ST_SIZED(samples, stoker_gpu_sample, driver);
 

@@ -6,7 +6,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "api/sized.h"
-#include "codec/jpeg/regular.h"
+#include "codec/jpeg/baseline.h"
 #include "op/colour/colour.h"
 #include "pipe/steps.h"
 

@@ -5,7 +5,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "codec/audio_kinds.h"
+#include "codec/audio.h"
 
 #include "base/mem.h"
 #include "base/text.h"

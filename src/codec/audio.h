@@ -28,7 +28,18 @@ int st_audio_file_read(struct st_audio_file *file, uint64_t first, uint64_t fram
                        struct stoker_error *err);
 void st_audio_file_close(struct st_audio_file *file); /* NULL is fine */
 
-/* The known kinds of sound, and whether this build can read them; false past the last. */
+/* The known kinds of sound. */
+enum st_audio_kind {
+    ST_AUDIO_WAV,
+    ST_AUDIO_FLAC,
+    ST_AUDIO_VORBIS,
+    ST_AUDIO_OPUS,
+    ST_AUDIO_MP3,
+    ST_AUDIO_KINDS
+};
+extern const char *const st_audio_names[ST_AUDIO_KINDS];
+
+/* Whether this build can read a kind; false past the last. */
 struct st_audio_format {
     const char *name;   /* "FLAC" */
     const char *detail; /* the library that reads it, or what is missing */
@@ -36,7 +47,7 @@ struct st_audio_format {
 };
 bool st_audio_format_at(uint32_t index, struct st_audio_format *out);
 
-/* The kind, determined by the first bytes: an index for st_audio_format_at, or -1. */
+/* An enum st_audio_kind, determined by the first bytes, or -1. */
 int32_t st_audio_probe(struct st_bytes in);
 
 #endif

@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "codec/audio_kinds.h"
+#include "codec/audio.h"
 
 int st_audio_file_open(struct st_audio_file **out, struct st_bytes in, struct st_audio_header *header,
                        struct stoker_error *err)

@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "codec/audio_kinds.h"
+#include "codec/audio.h"
 
 #include <string.h>
 

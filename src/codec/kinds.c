@@ -7,7 +7,7 @@
  */
 #include "codec/kinds.h"
 
-#include "codec/audio_kinds.h"
+#include "codec/audio.h"
 
 #include <string.h>
 #include <strings.h>

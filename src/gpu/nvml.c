@@ -7,7 +7,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "gpu/nvml.h"
+#include "gpu/gpu.h"
 
 #include "base/clock.h"
 #include "base/mem.h"

@@ -7,7 +7,6 @@
 #define ST_TESTS_JPEG_OWN_H
 
 #include "codec/jpeg/baseline.h"
-#include "codec/jpeg/regular.h"
 
 #include <setjmp.h>
 #include <stdio.h>

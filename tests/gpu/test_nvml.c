@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "gpu/nvml.h"
+#include "gpu/gpu.h"
 
 #include "tap.h"
 

@@ -9,7 +9,7 @@
 #include "codec/jpeg/baseline.h"
 
 #include "codec/jpeg/pixels.h"
-#include "codec/jpeg/speculate.h"
+#include "codec/jpeg/streams.h"
 
 #include <stdlib.h>
 

@@ -14,6 +14,8 @@
 #include "base/pixels.h"
 #include "codec/jpeg/marks.h"
 
+#include <stdbool.h>
+
 /* Why a file is not ours: one list for the enum and the names. */
 #define ST_JPEG_REASONS(X)                                                                              \
     X(OURS, "decoded")                                                                                  \
@@ -58,5 +60,10 @@ void st_jpeg_free(struct st_jpeg *state);
 enum st_jpeg_reason st_jpeg_decode(struct st_jpeg *state, struct st_bytes in, struct st_region region,
                                    bool *clean, struct st_jpeg_marks *marks, struct st_arena *arena,
                                    struct st_view *out);
+
+/* Whether the file is regular, without decoding it (regular.c): our decoder accepts it by its headers,
+ * its tables are valid, and its scan contains only the expected restart markers up to its end marker.
+ * Bits in between may be wrong; libjpeg only warns about these, so decoding does not fail. */
+bool st_jpeg_is_regular(struct st_bytes in, uint32_t *width, uint32_t *height, uint32_t *components);
 
 #endif

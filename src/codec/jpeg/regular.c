@@ -2,8 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "codec/jpeg/regular.h"
-
+#include "codec/jpeg/baseline.h"
 #include "codec/jpeg/headers.h"
 
 #include <string.h>

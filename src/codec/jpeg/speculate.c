@@ -9,7 +9,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "codec/jpeg/speculate.h"
+#include "codec/jpeg/streams.h"
 
 enum {
     WORTH_IT = 8192, /* bytes of data; with less, one decoder does everything */

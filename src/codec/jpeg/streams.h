@@ -68,6 +68,9 @@ enum st_jpeg_reason st_jpeg_scan_reserve(struct st_jpeg_scan *scan, uint32_t row
                                          struct st_arena *arena);
 /* Decodes the coefficients of the rows [band_top, band_bottom); bands follow each other downwards. */
 enum st_jpeg_reason st_jpeg_scan_band(struct st_jpeg_scan *scan);
+/* The same for scans with a single band and a single interval: two decoders in a stream without restart
+ * markers. (speculate.c) */
+enum st_jpeg_reason st_jpeg_scan_speculate(struct st_jpeg_scan *scan, struct st_arena *arena);
 
 /* For speculate.c: positions a stream at the start of an interval, */
 void st_jpeg_stream_begin(struct st_jpeg_scan *scan, struct st_jpeg_stream *s, uint32_t interval);
