@@ -15,7 +15,7 @@
 #include "op/op.h"
 #include "order/order.h"
 #include "pipe/epoch.h"
-#include "pipe/jpeg_hw.h"
+#include "pipe/jpeg_state.h"
 #include "pipe/memory.h"
 #include "pipe/slot.h"
 #include "pipe/spec.h"

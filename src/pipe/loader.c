@@ -9,7 +9,7 @@
 #include "base/interrupt.h"
 #include "pipe/failure.h"
 #include "pipe/gate.h"
-#include "pipe/jpeg_engine.h"
+#include "pipe/jpeg_threads.h"
 #include "pipe/jpeg_share.h"
 #include "pipe/notify.h"
 #include "pipe/pool.h"

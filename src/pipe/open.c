@@ -8,7 +8,7 @@
 #include "base/threads.h"
 #include "op/resize/taps_kept.h"
 #include "pipe/gate.h"
-#include "pipe/jpeg_engine.h"
+#include "pipe/jpeg_threads.h"
 #include "pipe/loader.h"
 #include "pipe/marks_kept.h"
 #include "pipe/notify.h"

@@ -1,6 +1,6 @@
 /* tickets.c - hands out the tickets of an epoch, and completes batches whose rows are done
  *
- * The threads that make samples (worker.c, jpeg_engine.c) meet here; nothing here calls them.
+ * The threads that make samples (worker.c, jpeg_threads.c) meet here; nothing here calls them.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

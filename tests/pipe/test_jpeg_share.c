@@ -3,8 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "base/clock.h"
-#include "pipe/fake_engines.h"
-#include "pipe/jpeg_engine.h"
+#include "pipe/fake_hardware.h"
+#include "pipe/jpeg_threads.h"
 #include "pipe/jpeg_share.h"
 
 #include <dirent.h>

@@ -1,9 +1,9 @@
-/* jpeg_hw.h - the threads that drive a device's JPEG engines, as a loader's other threads see them
+/* jpeg_state.h - the threads that drive a device's JPEG engines, as a loader's other threads see them
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#ifndef ST_PIPE_JPEG_HW_H
-#define ST_PIPE_JPEG_HW_H
+#ifndef ST_PIPE_JPEG_STATE_H
+#define ST_PIPE_JPEG_STATE_H
 
 #include "pipe/device.h"
 

@@ -1,4 +1,4 @@
-/* jpeg_engine.c - the JPEG engines of a GPU, used through nvJPEG's hardware backend
+/* jpeg_hardware.c - the JPEG engines of a GPU, used through nvJPEG's hardware backend
  *
  * nvJPEG reads the headers, and the engines decode to planes of Y, Cb and Cr. On an H200 these are
  * libjpeg's own samples: 382 million were compared, of 841 files of all kinds that are taken here, and

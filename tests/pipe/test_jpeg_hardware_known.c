@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "pipe/fake_engines.h"
+#include "pipe/fake_hardware.h"
 #include "source/known/known.h"
 
 enum { EPOCHS = 4 };

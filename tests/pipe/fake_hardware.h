@@ -1,9 +1,9 @@
-/* fake_engines.h - a device's JPEG engines, played by libjpeg, and epochs of loaders that use them
+/* fake_hardware.h - a device's JPEG engines, played by libjpeg, and epochs of loaders that use them
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#ifndef ST_TESTS_PIPE_FAKE_ENGINES_H
-#define ST_TESTS_PIPE_FAKE_ENGINES_H
+#ifndef ST_TESTS_PIPE_FAKE_HARDWARE_H
+#define ST_TESTS_PIPE_FAKE_HARDWARE_H
 
 #include "codec/jpeg/headers.h"
 #include "codec/jpeg_planes.h"

@@ -1,9 +1,9 @@
-/* engines.h - what the programs that measure a GPU's JPEG engines share: the files, and the device
+/* jpeg_hardware.h - what the programs that measure a GPU's JPEG engines share: the files, and the device
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#ifndef ST_BENCH_ENGINES_H
-#define ST_BENCH_ENGINES_H
+#ifndef ST_BENCH_JPEG_HARDWARE_H
+#define ST_BENCH_JPEG_HARDWARE_H
 
 #include "base/clock.h"
 #include "codec/jpeg/headers.h"

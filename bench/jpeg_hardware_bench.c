@@ -1,6 +1,6 @@
-/* engine_bench.c - how fast a GPU's JPEG engines are, by chunk size and number of threads
+/* jpeg_hardware_bench.c - how fast a GPU's JPEG engines are, by chunk size and number of threads
  *
- *     engine_bench [-t SECONDS] FILE...
+ *     jpeg_hardware_bench [-t SECONDS] FILE...
  *
  * Needs a GPU with JPEG engines; elsewhere it says why not. Each thread has engines of its own, as in a loader, and gives
  * them chunks of the files, one after the other: `start` is the time that the thread spends in handing one image over, `wait`
@@ -8,7 +8,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "engines.h"
+#include "jpeg_hardware.h"
 
 #include <pthread.h>
 
@@ -117,7 +117,7 @@ int main(int argc, char **argv)
             add_file(argv[k]);
     }
     if (!file_count) {
-        fprintf(stderr, "usage: engine_bench [-t SECONDS] FILE...   (baseline JPEGs)\n");
+        fprintf(stderr, "usage: jpeg_hardware_bench [-t SECONDS] FILE...   (baseline JPEGs)\n");
         return 2;
     }
     if (!open_device(&err)) {

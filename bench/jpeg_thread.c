@@ -1,6 +1,6 @@
-/* engine_thread.c - what the threads that keep a GPU's JPEG engines busy do besides that
+/* jpeg_thread.c - what the threads that keep a GPU's JPEG engines busy do besides that
  *
- *     engine_thread [-e known|all] [-w WORKERS] [-n EPOCHS] [-p PIPELINE] [-b PREFETCH]
+ *     jpeg_thread [-e known|all] [-w WORKERS] [-n EPOCHS] [-p PIPELINE] [-b PREFETCH]
  *                   [-r RATE [-a BATCHES]] [-t US] [-c CPUS] [-i THREADS] URI
  *
  * A loader whose engines decode nothing, on a device that does nothing, so it runs anywhere: reading files, checksums,
@@ -304,7 +304,7 @@ static bool option(char name, const char *value, struct stoker_loader_options *o
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: engine_thread [-e known|all] [-w WORKERS] [-n EPOCHS] [-p PIPELINE] [-b PREFETCH]\n"
+    fprintf(stderr, "usage: jpeg_thread [-e known|all] [-w WORKERS] [-n EPOCHS] [-p PIPELINE] [-b PREFETCH]\n"
                     "                     [-r RATE [-a BATCHES]] [-t US] [-c CPUS] [-i THREADS] URI\n");
     return 2;
 }

@@ -1,4 +1,4 @@
-/* jpeg_engine.c - a device's JPEG engines as another kind of worker
+/* jpeg_threads.c - a device's JPEG engines as another kind of worker
  *
  * Tickets are taken in order by whoever is free, so engines and CPUs share the work according to their
  * actual speed. A chunk is as large as suits the engines, but at most their share of half of the work in
@@ -22,7 +22,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "pipe/jpeg_engine.h"
+#include "pipe/jpeg_threads.h"
 
 #include "base/clock.h"
 #include "base/threads.h"

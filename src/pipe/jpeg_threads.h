@@ -1,4 +1,4 @@
-/* jpeg_engine.h - a device's JPEG engines as another kind of worker
+/* jpeg_threads.h - a device's JPEG engines as another kind of worker
  *
  * An engine thread takes tickets like any worker, but several at once: it makes each image's random
  * draws, has the engines decode what is needed of the files, and writes jobs that start from there.
@@ -7,8 +7,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#ifndef ST_PIPE_JPEG_ENGINE_H
-#define ST_PIPE_JPEG_ENGINE_H
+#ifndef ST_PIPE_JPEG_THREADS_H
+#define ST_PIPE_JPEG_THREADS_H
 
 #include "pipe/executor.h"
 

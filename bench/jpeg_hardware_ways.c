@@ -1,6 +1,6 @@
-/* engine_ways.c - how much a GPU's JPEG engines delay other kernels, by the way they are used
+/* jpeg_hardware_ways.c - how much a GPU's JPEG engines delay other kernels, by the way they are used
  *
- *     engine_ways [-t SECONDS] [-r IMAGES_PER_SECOND] FILE...
+ *     jpeg_hardware_ways [-t SECONDS] [-r IMAGES_PER_SECOND] FILE...
  *
  * Needs a GPU with JPEG engines; elsewhere it says why not. A chain of kernels that take about 20 us each, as many of a
  * training step's do, runs alone and then beside nvJPEG, which decodes the files at the rate given (12,000 images/s), 64 per
@@ -9,7 +9,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "engines.h"
+#include "jpeg_hardware.h"
 #include "gpu/nvjpeg.h"
 
 #include <pthread.h>
@@ -333,7 +333,7 @@ int main(int argc, char **argv)
             file_count--;
     }
     if (file_count < CALL) {
-        fprintf(stderr, "usage: engine_ways [-t SECONDS] [-r IMAGES_PER_SECOND] FILE...   (%d baseline JPEGs or more, "
+        fprintf(stderr, "usage: jpeg_hardware_ways [-t SECONDS] [-r IMAGES_PER_SECOND] FILE...   (%d baseline JPEGs or more, "
                         "with sides of 64 to %d pixels)\n", CALL, SIDE);
         return 2;
     }

@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "pipe/fake_engines.h"
+#include "pipe/fake_hardware.h"
 #include "pipe/jpeg_work.h"
 #include "pipe/notify.h"
 #include "pipe/tuning.h"

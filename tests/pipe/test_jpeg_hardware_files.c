@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "pipe/fake_engines.h"
+#include "pipe/fake_hardware.h"
 
 enum { MANY = 600, BIG = 1500000, SEGMENT = 65000 };
 
