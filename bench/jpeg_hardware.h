@@ -1,4 +1,4 @@
-/* jpeg_hardware.h - what the programs that measure a GPU's JPEG engines share: the files, and the device
+/* jpeg_hardware.h - what the programs that measure a GPU's JPEG hardware share: the files, and the device
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,7 +17,7 @@
 
 enum { FILES_MAX = 4096 };
 
-static struct st_bytes files[FILES_MAX]; /* that the engines take */
+static struct st_bytes files[FILES_MAX]; /* that the hardware takes */
 static uint32_t file_count;
 static struct st_gpu_device device = {.base = {.ordinal = 0}};
 
@@ -38,7 +38,7 @@ static void add_file(const char *path)
 {
     struct st_jpeg_frame frame;
     if (file_count < FILES_MAX && read_file(path, &files[file_count]) &&
-        st_jpeg_headers(files[file_count], &frame) == ST_JPEG_OURS && st_jpeg_engine_nvjpeg.takes(&frame))
+        st_jpeg_headers(files[file_count], &frame) == ST_JPEG_OURS && st_jpeg_hw_nvjpeg.takes(&frame))
         file_count++;
 }
 

@@ -1,8 +1,8 @@
-/* jpeg_hardware_bench.c - how fast a GPU's JPEG engines are, by chunk size and number of threads
+/* jpeg_hardware_bench.c - how fast a GPU's JPEG hardware is, by chunk size and number of threads
  *
  *     jpeg_hardware_bench [-t SECONDS] FILE...
  *
- * Needs a GPU with JPEG engines; elsewhere it says why not. Each thread has engines of its own, as in a loader, and gives
+ * Needs a GPU with JPEG hardware; elsewhere it says why not. Each thread has hardware of its own, as in a loader, and gives
  * them chunks of the files, one after the other: `start` is the time that the thread spends in handing one image over, `wait`
  * the time until it is decoded. Sizes with a slash alternate.
  *
@@ -24,15 +24,15 @@ struct turn {
 };
 
 /* Planes one behind the other; the address of what follows them. */
-static uint64_t place(struct st_jpeg_engine_image *image, struct st_bytes file, uint64_t at)
+static uint64_t place(struct st_jpeg_hw_image *image, struct st_bytes file, uint64_t at)
 {
     struct st_jpeg_frame frame;
     st_jpeg_headers(file, &frame);
-    *image = (struct st_jpeg_engine_image){.bytes = file, .region = {0, 0, frame.width, frame.height},
+    *image = (struct st_jpeg_hw_image){.bytes = file, .region = {0, 0, frame.width, frame.height},
                                             .components = frame.components, .h = frame.h, .v = frame.v, .at = at};
     for (uint32_t c = 0; c < frame.components; c++) {
         const uint64_t stride = st_align((uint64_t)frame.mcus_across * frame.component[c].h * 8, 64);
-        image->plane[c] = (struct st_jpeg_engine_plane){.at = at, .stride = (uint32_t)stride,
+        image->plane[c] = (struct st_jpeg_hw_plane){.at = at, .stride = (uint32_t)stride,
                                                         .width = (int32_t)frame.component[c].width,
                                                         .height = (int32_t)frame.component[c].height};
         at = st_align(at + stride * frame.mcus_down * frame.component[c].v * 8, 512);
@@ -43,14 +43,14 @@ static uint64_t place(struct st_jpeg_engine_image *image, struct st_bytes file, 
 
 static void *run(void *argument)
 {
-    const struct st_jpeg_engine_kind *kind = &st_jpeg_engine_nvjpeg;
+    const struct st_jpeg_hw_kind *kind = &st_jpeg_hw_nvjpeg;
     struct turn *turn = argument;
-    struct st_jpeg_engine_image image[CHUNK_MAX];
-    struct st_jpeg_engine *engine = NULL;
+    struct st_jpeg_hw_image image[CHUNK_MAX];
+    struct st_jpeg_hw *hw = NULL;
     struct stoker_error err = {0};
     const uint64_t memory = kind->take(&device.base, (uint64_t)ROOM * CHUNK_MAX);
     struct st_jpeg_pinned pinned = {.bytes = (uint64_t)(FILE_ROOM + IMAGE_ROOM) * CHUNK_MAX};
-    if (!memory || kind->open(&engine, &device.base, CHUNK_MAX, &pinned, NULL, &err)) {
+    if (!memory || kind->open(&hw, &device.base, CHUNK_MAX, &pinned, NULL, &err)) {
         snprintf(turn->problem, sizeof turn->problem, "%s", err.code ? err.message : "no device memory");
         return NULL;
     }
@@ -64,9 +64,9 @@ static void *run(void *argument)
         for (uint32_t i = 0; i < count; i++)
             at = place(&image[i], files[next++ % file_count], at);
         const uint64_t start = st_now_ns();
-        kind->start(engine, image, count, 0);
+        kind->start(hw, image, count, 0);
         const uint64_t wait = st_now_ns();
-        kind->finish(engine, image, count);
+        kind->finish(hw, image, count);
         turn->start_ns += wait - start;
         turn->wait_ns += st_now_ns() - wait;
         turn->images += count;
@@ -75,7 +75,7 @@ static void *run(void *argument)
     }
     turn->took_ns = st_now_ns() - began;
     turn->cpu_ns = st_thread_cpu_ns() - turn->cpu_ns;
-    kind->close(engine);
+    kind->close(hw);
     kind->give(&device.base, memory);
     return NULL;
 }
@@ -124,7 +124,7 @@ int main(int argc, char **argv)
         printf("SKIP: %s\n", err.message);
         return 0;
     }
-    printf("%u files that the engines take\n", file_count);
+    printf("%u files that the hardware takes\n", file_count);
     for (uint32_t threads = 1; threads <= THREADS_MAX; threads++)
         for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
             if (!measure(threads, sizes[k][0], sizes[k][1]))

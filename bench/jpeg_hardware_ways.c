@@ -1,8 +1,8 @@
-/* jpeg_hardware_ways.c - how much a GPU's JPEG engines delay other kernels, by the way they are used
+/* jpeg_hardware_ways.c - how much a GPU's JPEG hardware delays other kernels, by the way they are used
  *
  *     jpeg_hardware_ways [-t SECONDS] [-r IMAGES_PER_SECOND] FILE...
  *
- * Needs a GPU with JPEG engines; elsewhere it says why not. A chain of kernels that take about 20 us each, as many of a
+ * Needs a GPU with JPEG hardware; elsewhere it says why not. A chain of kernels that take about 20 us each, as many of a
  * training step's do, runs alone and then beside nvJPEG, which decodes the files at the rate given (12,000 images/s), 64 per
  * call, with two states in turn. The number in brackets says by how much that delays a kernel of the chain. Each way's samples are
  * compared with those of the first. A loader decodes regions, from files in pinned memory: "half of each side".
@@ -346,7 +346,7 @@ int main(int argc, char **argv)
     pin_files();
     must_cuda(device.cuda->MemAlloc(&memory, CHAIN_BYTES), "memory for the chain");
     if (!open_decoder(&whole, &ways[0])) {
-        printf("SKIP: this GPU has no usable JPEG engines: %s\n", st_nvjpeg_status(whole.status));
+        printf("SKIP: this GPU has no usable JPEG hardware: %s\n", st_nvjpeg_status(whole.status));
         return 0;
     }
     chain(memory);

@@ -1,17 +1,17 @@
-/* jpeg_thread.c - what the threads that keep a GPU's JPEG engines busy do besides that
+/* jpeg_thread.c - what the threads that keep a GPU's JPEG hardware busy do besides that
  *
  *     jpeg_thread [-e known|all] [-w WORKERS] [-n EPOCHS] [-p PIPELINE] [-b PREFETCH]
  *                   [-r RATE [-a BATCHES]] [-t US] [-c CPUS] [-i THREADS] URI
  *
- * A loader whose engines decode nothing, on a device that does nothing, so it runs anywhere: reading files, checksums,
- * random draws, the weights of resizes, and jobs. Prints, for each epoch, the CPU time of the engine threads per image that
- * the engines "decoded", without that for files which the threads decoded themselves, and how many bytes of samples they
+ * A loader whose hardware decodes nothing, on a device that does nothing, so it runs anywhere: reading files, checksums,
+ * random draws, the weights of resizes, and jobs. Prints, for each epoch, the CPU time of the JPEG threads per image that
+ * the hardware "decoded", without that for files which the threads decoded themselves, and how many bytes of samples they
  * would have written. With "known", the first epochs make files known.
  *
  * -r is a consumer that trains RATE images per second, and takes up to BATCHES before it has trained them (-a 1: one); it
- * says how often training had to wait. -t is the CPU time that passing an image to the engines takes, by one thread at a
- * time. -c makes the loader assume so many CPUs, and -i is the number of engine threads (1 or 2): on 2 CPUs, `-c 3 -i 1`
- * has an engine thread and a worker, as if a consumer needed a third CPU.
+ * says how often training had to wait. -t is the CPU time that passing an image to the hardware takes, by one thread at a
+ * time. -c makes the loader assume so many CPUs, and -i is the number of JPEG threads (1 or 2): on 2 CPUs, `-c 3 -i 1`
+ * has a JPEG thread and a worker, as if a consumer needed a third CPU.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -161,21 +161,21 @@ static const struct st_device_kind kind = {
     .slot_free = slot_free, .submit = submit, .where = where, .idle = idle, .join = join, .sync = sync_slot,
     .release = release, .caught_up = caught_up};
 
-/* ---- engines that decode nothing ------------------------------------------------------------------ */
+/* ---- hardware that decodes nothing ------------------------------------------------------------------ */
 
-struct st_jpeg_engine {
+struct st_jpeg_hw {
     void *pinned;
 };
-static _Atomic uint64_t written; /* bytes, by all engines */
+static _Atomic uint64_t written; /* bytes, by all threads */
 static _Atomic uint32_t opened;
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 
-static int engine_open(struct st_jpeg_engine **out, struct st_device *device, uint32_t most,
+static int hw_open(struct st_jpeg_hw **out, struct st_device *device, uint32_t most,
                        struct st_jpeg_pinned *pinned, const struct st_flag *unwanted, struct stoker_error *err)
 {
     (void)device, (void)most, (void)unwanted;
     if (opened++ >= want.threads)
-        return st_fail(err, STOKER_EUNSUPPORTED, "%u engine threads are wanted", want.threads);
+        return st_fail(err, STOKER_EUNSUPPORTED, "%u JPEG threads are wanted", want.threads);
     *out = calloc(1, sizeof **out);
     pinned->memory = calloc(1, pinned->bytes + 1);
     if (!*out || !pinned->memory)
@@ -184,20 +184,20 @@ static int engine_open(struct st_jpeg_engine **out, struct st_device *device, ui
     return STOKER_OK;
 }
 
-static void engine_close(struct st_jpeg_engine *engine)
+static void hw_close(struct st_jpeg_hw *hw)
 {
-    free(engine->pinned);
-    free(engine);
+    free(hw->pinned);
+    free(hw);
 }
 
-static bool engine_regions(const struct st_jpeg_engine *engine) { return engine; }
+static bool hw_regions(const struct st_jpeg_hw *hw) { return hw; }
 
-static bool engine_takes(const struct st_jpeg_frame *frame) { return !frame->rgb && !frame->extended; }
+static bool hw_takes(const struct st_jpeg_frame *frame) { return !frame->rgb && !frame->extended; }
 
-static void engine_start(struct st_jpeg_engine *engine, struct st_jpeg_engine_image *image, uint32_t count,
+static void hw_start(struct st_jpeg_hw *hw, struct st_jpeg_hw_image *image, uint32_t count,
                          uint64_t used)
 {
-    (void)engine, (void)used;
+    (void)hw, (void)used;
     pthread_mutex_lock(&turn);
     const uint64_t until = st_thread_cpu_ns() + (uint64_t)count * want.image_us * 1000;
     while (st_thread_cpu_ns() < until)
@@ -207,32 +207,32 @@ static void engine_start(struct st_jpeg_engine *engine, struct st_jpeg_engine_im
         written += image[k].size;
 }
 
-static void engine_finish(struct st_jpeg_engine *engine, struct st_jpeg_engine_image *image, uint32_t count)
+static void hw_finish(struct st_jpeg_hw *hw, struct st_jpeg_hw_image *image, uint32_t count)
 {
-    (void)engine;
+    (void)hw;
     for (uint32_t k = 0; k < count; k++)
         image[k].there = true;
 }
 
-static uint64_t engine_take(struct st_device *device, uint64_t bytes)
+static uint64_t hw_take(struct st_device *device, uint64_t bytes)
 {
     (void)device, (void)bytes;
     return 1 << 20; /* an address that nobody follows */
 }
 
-static void engine_give(struct st_device *device, uint64_t memory) { (void)device, (void)memory; }
+static void hw_give(struct st_device *device, uint64_t memory) { (void)device, (void)memory; }
 
-static const struct st_jpeg_engine_kind engines = {
-    .name = "nothing", .open = engine_open, .close = engine_close, .regions = engine_regions, .takes = engine_takes,
-    .start = engine_start, .finish = engine_finish, .take = engine_take, .give = engine_give};
+static const struct st_jpeg_hw_kind hardware = {
+    .name = "nothing", .open = hw_open, .close = hw_close, .regions = hw_regions, .takes = hw_takes,
+    .start = hw_start, .finish = hw_finish, .take = hw_take, .give = hw_give};
 
 /* ---- measuring ------------------------------------------------------------------------------------ */
 
-static double engine_cpu(const struct stoker_loader *loader)
+static double hardware_cpu(const struct stoker_loader *loader)
 {
     double seconds = 0;
-    for (uint32_t k = 0; k < loader->engines.threads; k++) {
-        const struct st_worker *worker = &loader->engines.worker[k].worker;
+    for (uint32_t k = 0; k < loader->jpeg.threads; k++) {
+        const struct st_worker *worker = &loader->jpeg.worker[k].worker;
         clockid_t clock;
         if (!pthread_getcpuclockid(worker->thread, &clock))
             seconds += (double)st_clock_ns(clock) / 1e9;
@@ -263,16 +263,16 @@ static int epoch(struct stoker_loader *loader, uint64_t number, struct stoker_er
 {
     struct stoker_stats before = {.size = sizeof before}, after = {.size = sizeof after};
     st_loader_stats(loader, &before);
-    const double engine_before = engine_cpu(loader);
+    const double hardware_before = hardware_cpu(loader);
     const uint64_t began = st_now_ns(), cpu = st_process_cpu_ns(), written_before = written, waits = training.waits,
                    wait_ns = training.wait_ns;
     const int rc = run_epoch(loader, number, err);
     if (rc)
         return rc;
-    const double seconds = (double)(st_now_ns() - began) / 1e9, used = engine_cpu(loader) - engine_before;
+    const double seconds = (double)(st_now_ns() - began) / 1e9, used = hardware_cpu(loader) - hardware_before;
     st_loader_stats(loader, &after);
-    const double samples = (double)(after.samples - before.samples), rows = (double)(after.engine_rows - before.engine_rows);
-    printf("epoch %llu: %.0f img/s, %.0f %% by engines, their threads %.1f us of CPU time, %.0f KB of samples per image",
+    const double samples = (double)(after.samples - before.samples), rows = (double)(after.jpeg_hardware_rows - before.jpeg_hardware_rows);
+    printf("epoch %llu: %.0f img/s, %.0f %% by hardware, its threads %.1f us of CPU time, %.0f KB of samples per image",
            (unsigned long long)number, samples / seconds, 100 * rows / samples, rows > 0 ? used / rows * 1e6 : 0,
            rows > 0 ? (double)(written - written_before) / rows / 1e3 : 0);
     if (want.rate > 0)
@@ -287,7 +287,7 @@ static int epoch(struct stoker_loader *loader, uint64_t number, struct stoker_er
 static bool option(char name, const char *value, struct stoker_loader_options *opt)
 {
     switch (name) {
-    case 'e': opt->engines = strcmp(value, "all") ? STOKER_ENGINES_KNOWN : STOKER_ENGINES_ALL; break;
+    case 'e': opt->jpeg_hardware = strcmp(value, "all") ? STOKER_JPEG_HARDWARE_KNOWN : STOKER_JPEG_HARDWARE_ALL; break;
     case 'w': opt->workers = atoi(value); break;
     case 'b': opt->prefetch = (uint32_t)atoi(value); break;
     case 'n': want.epochs = atoi(value); break;
@@ -332,7 +332,7 @@ int main(int argc, char **argv)
     if (!rc)
         rc = st_pipeline_open(&pipe, want.text, &err);
     if (!rc)
-        rc = st_loader_open(&loader, data, pipe, &opt, &(struct st_devices){.kind = &kind, .engine = &engines}, &err);
+        rc = st_loader_open(&loader, data, pipe, &opt, &(struct st_devices){.kind = &kind, .jpeg_hw = &hardware}, &err);
     if (!rc && want.cpus > 0)
         loader->tuning.cpus = want.cpus;
     for (int k = 0; !rc && k < want.epochs; k++)

@@ -145,7 +145,7 @@ def measure(args, size):
         "cpus": len(os.sched_getaffinity(0)),
     }
     if cuda:
-        found["setting"].append(f"JPEG engines: {feeds.keep_known(setting)}")
+        found["setting"].append(f"JPEG hardware: {feeds.keep_known(setting)}")
         print(f"== {found['setting'][-1]}", flush=True)
     if {"train", "flat_out"} & set(args.parts):
         print("== models", flush=True)

@@ -3,7 +3,7 @@
 # The tests that need a GPU: builds, runs the C programs and the pytest files of tests/gpu, and adds up. Where
 # there is no GPU it says SKIP and why, and that is no failure.
 #   scripts/test_gpu.sh [LAYER...]     c python soak memcheck racecheck (default: c python)
-# soak decodes 120,000 random JPEG files by the GPU's engines, and takes two minutes.
+# soak decodes 120,000 random JPEG files by the GPU's JPEG hardware, and takes two minutes.
 # memcheck and racecheck run the C programs that use the GPU, and one pipeline of each kind, under NVIDIA's
 # compute-sanitizer.
 # PYTHON names an interpreter that has torch, torchvision, Pillow and pytest; else .venv's is taken, or python3.

@@ -54,21 +54,21 @@ def stoker_data(setting):
 
 
 def wait_for_engines(loader, seconds=20.0):
-    """Until the JPEG engines are open, in both of the loader's threads for them, or cannot be used."""
+    """Until the JPEG hardware is open, in both of the loader's threads for it, or cannot be used."""
     until = time.perf_counter() + seconds
     device = loader.stats()["device"]
-    while device["engines_open"] < 2 and not device["engines_note"] and time.perf_counter() < until:
+    while device["jpeg_hardware_open"] < 2 and not device["jpeg_hardware_note"] and time.perf_counter() < until:
         time.sleep(0.02)
         device = loader.stats()["device"]
 
 
 def learn(loader, seconds=60.0):
-    """Epochs until every file that the JPEG engines can decode is known to decode: until one learns no more. Returns what
+    """Epochs until every file that the JPEG hardware can decode is known to decode: until one learns no more. Returns what
     happened, in words."""
     began, before, epochs, count = time.perf_counter(), -1, 0, len(loader.dataset)
     wait_for_engines(loader)
     while (known := loader.stats()["device"]["files_known"]) not in (before, count):
-        if loader.stats()["device"]["engines_note"] or time.perf_counter() - began > seconds:
+        if loader.stats()["device"]["jpeg_hardware_note"] or time.perf_counter() - began > seconds:
             break
         before, epochs = known, epochs + 1
         for _ in loader:
@@ -86,16 +86,16 @@ def keep_known(setting):
 
 
 class Stoker(Feed):
-    """``engines``: which files the GPU's JPEG engines decode. ``keep_known`` has made them known before."""
+    """``jpeg_hardware``: which files the GPU's JPEG hardware decodes. ``keep_known`` has made them known before."""
 
-    def __init__(self, setting, engines="known", workers=None, prefetch=4, augment_on="auto"):
+    def __init__(self, setting, jpeg_hardware="known", workers=None, prefetch=4, augment_on="auto"):
         data = stoker_data(setting)
-        where = {"device": setting.device, "augment_on": augment_on, "jpeg_hardware": engines}
+        where = {"device": setting.device, "augment_on": augment_on, "jpeg_hardware": jpeg_hardware}
         options = {"batch_size": setting.batch, "drop_last": True, "prefetch_factor": prefetch, "pillow": 12,
                    "num_workers": setting.workers if workers is None else workers, "dtype": "bfloat16",
                    "memory_format": "channels_last", **(where if setting.device != "cpu" else {})}
         self.loader = stoker.DataLoader(data, sampler=sampler(data), **options)
-        if engines != "off" and setting.device != "cpu":
+        if jpeg_hardware != "off" and setting.device != "cpu":
             wait_for_engines(self.loader)
         self.batches = iter(self.loader)
 

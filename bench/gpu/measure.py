@@ -102,7 +102,7 @@ def take(meter, feed, work, seconds, warm):
         "work_ms": 1e3 * statistics.median(works), "step_ms": 1e3 * took / len(done),
         "host_wait_ms": 1e3 * sum(waited for waited, *_ in done) / len(done),
         "cpu_per_1000": 1e3 * cpu / images, "cpus": cpu / wall,
-        **{key: seen.get(key) for key in ("busy", "sm_active", "tensor_active", "dram_active", "jpeg_engines",
+        **{key: seen.get(key) for key in ("busy", "sm_active", "tensor_active", "dram_active", "jpeg_hardware",
                                           "pcie_in", "watts", "clock")},
     }
 

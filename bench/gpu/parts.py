@@ -100,7 +100,7 @@ def loader_alone(meter, makers, args):
         about[name] = {"before": before, "after": feed.about()}
         feed.close()
         say(f"   round {number + 1}/{args.rounds}  loader alone {name:<40} {got['rate']:>8,.0f} img/s  "
-            f"{got['cpus']:.1f} CPUs  {tables.engine_share(about[name])} by engines")
+            f"{got['cpus']:.1f} CPUs  {tables.hardware_share(about[name])} by hardware")
     return {name: middle(each) for name, each in runs.items()}, about, refused
 
 

@@ -33,8 +33,8 @@ def train_rows(results):
     return lines
 
 
-def engine_share(about):
-    """The share of the files that a loader's JPEG engines decoded between two looks at its counters."""
+def hardware_share(about):
+    """The share of the files that a loader's JPEG hardware decoded between two looks at its counters."""
     before, after = about["before"], about["after"]
     samples = after["samples"] - before["samples"] if after else 0
     if not samples:
@@ -43,12 +43,12 @@ def engine_share(about):
 
 
 def loader_rows(results, about):
-    lines = ["| loader alone, to bf16 channels_last tensors on the GPU | img/s | each round | CPUs used | files by engines | "
-             "JPEG engines at work |", "|---|---|---|---|---|---|"]
+    lines = ["| loader alone, to bf16 channels_last tensors on the GPU | img/s | each round | CPUs used | files by hardware | "
+             "JPEG decoders at work |", "|---|---|---|---|---|---|"]
     for name, got in results.items():
         rounds = ", ".join(f"{rate:,.0f}" for rate in got["rates"])
-        lines.append(f"| {name} | {got['rate']:,.0f} | {rounds} | {got['cpus']:.1f} | {engine_share(about[name])} | "
-                     f"{number(got['jpeg_engines'], '.1f')} |")
+        lines.append(f"| {name} | {got['rate']:,.0f} | {rounds} | {got['cpus']:.1f} | {hardware_share(about[name])} | "
+                     f"{number(got['jpeg_hardware'], '.1f')} |")
     return lines
 
 
@@ -63,11 +63,11 @@ def profile(about):
     there = {key: after["device"][key] - before["device"][key]
              for key in ("rows_resized_there", "copied_bytes")}
     text = (f"thread time per sample, us: {stages}; {there['rows_resized_there'] / samples:.0%} of the rows resized by the GPU, "
-            f"{there['copied_bytes'] / samples / 1e3:.0f} KB copied per sample, {engine_share(about)} of the files decoded by its "
+            f"{there['copied_bytes'] / samples / 1e3:.0f} KB copied per sample, {hardware_share(about)} of the files decoded by its "
             "JPEG hardware")
     if learnt := after["device"]["files_known"] - before["device"]["files_known"]:
         text += f"; {learnt:,} files became known meanwhile"
-    note = after["device"]["engines_note"]
+    note = after["device"]["jpeg_hardware_note"]
     return f"{text} ({note})" if note else text
 
 

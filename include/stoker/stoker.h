@@ -30,7 +30,7 @@
  *
  *   - every call: [Calls], [Names], [Versions], [Process]
  *   - data: [Kinds of data], [Fields], [Files and URLs], [Index], [Own sources], [Mixtures], [Pipelines]
- *   - loaders: [Order], [Threads], [Memory], [Bad samples], [Device], [JPEG engines], [Waiting],
+ *   - loaders: [Order], [Threads], [Memory], [Bad samples], [Device], [JPEG hardware], [Waiting],
  *     [Resume]
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -301,7 +301,7 @@ enum stoker_ragged {
 enum stoker_fidelity {
     STOKER_FIDELITY_EXACT,
     STOKER_FIDELITY_FAST, /* without a device, JPEGs at least twice too large are decoded at a half, a
-                             quarter or an eighth of their size; with one it means STOKER_ENGINES_ALL,
+                             quarter or an eighth of their size; with one it means STOKER_JPEG_HARDWARE_ALL,
                              and the pixels are exact */
 };
 /* What happens to a bad sample: see [Bad samples], also for what is not one. */
@@ -318,11 +318,11 @@ enum stoker_place {
     STOKER_PLACE_CPU,    /* by the workers */
     STOKER_PLACE_DEVICE, /* on the device; the loader is not opened if that is impossible */
 };
-/* Which JPEGs the device's engines (hardware decoders) decode: see [JPEG engines]. */
-enum stoker_engines {
-    STOKER_ENGINES_KNOWN, /* those that a worker has decoded before, without any irregularity */
-    STOKER_ENGINES_ALL,   /* every baseline JPEG; damage in one goes unnoticed */
-    STOKER_ENGINES_OFF,   /* none */
+/* Which JPEGs the hardware decoders of the device decode: see [JPEG hardware]. */
+enum stoker_jpeg_hardware {
+    STOKER_JPEG_HARDWARE_KNOWN, /* those that a worker has decoded before, without any irregularity */
+    STOKER_JPEG_HARDWARE_ALL,   /* every baseline JPEG; damage in one goes unnoticed */
+    STOKER_JPEG_HARDWARE_OFF,   /* none */
 };
 
 struct stoker_loader_options {
@@ -362,7 +362,7 @@ struct stoker_loader_options {
     /* device: see [Device] */
     const char *device;            /* NULL        "cuda", "cuda:1"; NULL or "cpu": host memory */
     enum stoker_place augment_on;  /* AUTO        where images are resized and converted */
-    enum stoker_engines engines;   /* KNOWN       which JPEGs the device's engines decode */
+    enum stoker_jpeg_hardware jpeg_hardware; /* KNOWN  which JPEGs the device's hardware decodes */
 };
 /* Writes the defaults to the `size` bytes at `opt`. C and C++ programs call stoker_loader_defaults. */
 STOKER_API void stoker_loader_options_init(struct stoker_loader_options *opt, size_t size);
@@ -563,7 +563,7 @@ struct stoker_stats {
     uint64_t memory_held, memory_peak;   /* of it, now and at most; held are these four: */
     uint64_t slot_bytes, scratch_bytes;  /* by batches and by workers */
     uint64_t read_bytes, data_bytes;     /* samples read ahead; kept by the dataset, or about files */
-    uint64_t pinned_bytes;               /* of slot_bytes, and up to 118 MB more for JPEG engines */
+    uint64_t pinned_bytes;               /* of slot_bytes, and up to 118 MB more for JPEG hardware */
     const char *pinned_note;             /* why memory that should be pinned is pageable */
     uint32_t slots, slots_lent;          /* room for batches; of it, batches not yet released */
     /* reading ahead */
@@ -577,18 +577,18 @@ struct stoker_stats {
     uint32_t tuning_moves, tuning_reverted;    /* changes so far; those that undid one */
     const char *tuning_limit;            /* what limited the loader at the last look; a constant */
     char tuning_last[160];               /* the last change, in words; "": none */
-    /* device: see [JPEG engines] */
+    /* device: see [JPEG hardware] */
     enum stoker_place augment_on;        /* CPU or DEVICE: the outcome of AUTO */
-    uint32_t engines_open;               /* threads whose JPEG engines are open; 0: there are none, or
-                                            engine_note says why they are not used */
+    uint32_t jpeg_hardware_open;         /* threads that have opened the hardware; 0: there is none, or
+                                            jpeg_hardware_note says why they are not used */
     uint64_t copied_bytes;               /* to the device */
     uint64_t raw_rows, resized_rows;     /* samples that the device resizes; those too large for its
                                             share of a slot, which a worker resized instead */
-    uint64_t engine_rows;                /* samples that the device's JPEG engines decoded */
-    uint64_t engine_failures;            /* samples that they failed to decode and the CPU decoded */
-    uint64_t engines_known;              /* samples whose files are known to decode; 0 unless `engines`
-                                            is STOKER_ENGINES_KNOWN */
-    const char *engine_note;             /* why JPEG engines that should decode do not */
+    uint64_t jpeg_hardware_rows;         /* samples that the device's JPEG hardware decoded */
+    uint64_t jpeg_hardware_failures;     /* samples that it failed to decode and the CPU decoded */
+    uint64_t jpeg_hardware_known;        /* samples whose files are known to decode; 0 unless the option
+                                            is STOKER_JPEG_HARDWARE_KNOWN */
+    const char *jpeg_hardware_note;      /* why JPEG hardware that should decode does not */
 };
 /* Since the loader was opened. Any thread. */
 STOKER_API int stoker_loader_stats(const struct stoker_loader *loader, struct stoker_stats *out);
@@ -781,7 +781,7 @@ struct stoker_gpu_sample {
      * with the one before; Hopper and later */
     double sm_active, sm_occupancy;  /* active multiprocessors; their warps in use */
     double tensor_active, dram_active;
-    double jpeg_engines;             /* JPEG engines in use, on average */
+    double jpeg_hardware;            /* JPEG decoders in use, on average */
     double pcie_in, pcie_out;        /* bytes per second to and from the GPU */
     double seconds;
     /* now */
@@ -950,8 +950,8 @@ STOKER_API void stoker_gpu_watch_close(struct stoker_gpu_watch *watch);
  *
  * With an index_dir, the index of a dataset is kept there and reused while the data is unchanged.
  * Without one, folders are scanned each time, and the index of an archive is kept beside it
- * (PATH.stoker-index) if that can be written. What STOKER_ENGINES_KNOWN knows is kept in the same place
- * (*.stoker-known).
+ * (PATH.stoker-index) if that can be written. What STOKER_JPEG_HARDWARE_KNOWN knows is kept in the same
+ * place (*.stoker-known).
  *
  * `threads` scan the data: by default as many as there are CPUs that this process may use; for archives,
  * which are mostly waited for, at least 8 (16 by URL).
@@ -1064,22 +1064,21 @@ STOKER_API void stoker_gpu_watch_close(struct stoker_gpu_watch *watch);
  *     afterwards, the stream may be destroyed.
  */
 
-/* [JPEG engines]
+/* [JPEG hardware]
  *
- * The engines (hardware decoders) of a device decode JPEGs together with the workers: whichever is free
- * takes the next file. Their pixels are those of the workers bit for bit, but engines do not report
- * damaged data. The option `engines` has no effect without a device that has them.
- * Opening them takes about a second.
+ * The hardware decoders of a device decode JPEGs together with the workers: whichever is free takes the
+ * next file. Their pixels are those of the workers bit for bit, but they do not report damaged data. The
+ * option `jpeg_hardware` has no effect without a device that has some. Opening them takes about a second.
  *
- *   - STOKER_ENGINES_KNOWN: files that a worker has decoded completely before, without any irregularity:
- *     in an earlier epoch, or in an earlier run of a dataset that keeps an index. A file that has
- *     changed counts as a new one.
- *   - STOKER_ENGINES_ALL: every baseline JPEG from the first batch on; damage in one goes unnoticed, and
- *     its pixels may differ from what the workers would give.
+ *   - STOKER_JPEG_HARDWARE_KNOWN: files that a worker has decoded completely before, without any
+ *     irregularity: in an earlier epoch, or in an earlier run of a dataset that keeps an index. A file
+ *     that has changed counts as a new one.
+ *   - STOKER_JPEG_HARDWARE_ALL: every baseline JPEG from the first batch on; damage in one goes
+ *     unnoticed, and its pixels may differ from what the workers would give.
  *
- * engines_known of stoker_stats counts the samples whose files are known to decode, and which go to
- * engines unless they have changed; in a dataset made of others, those of its parts. What engines read
- * and write takes up to 118 MB of pinned memory beside the batches.
+ * jpeg_hardware_known of stoker_stats counts the samples whose files are known to decode, and which go to
+ * the hardware unless they have changed; in a dataset made of others, those of its parts. What it reads
+ * and writes takes up to 118 MB of pinned memory beside the batches.
  */
 
 /* [Waiting]
@@ -1097,8 +1096,8 @@ STOKER_API void stoker_gpu_watch_close(struct stoker_gpu_watch *watch);
  * stoker_loader_close abandons requests by URL, retries and substitutions at once. It waits for what
  * cannot be interrupted: the decoding of a sample, the read of a local file, a callback's `read`. With a
  * device, it also waits for work that is queued there and uses the loader's memory (batches in transit,
- * work of other streams that may still read a released batch), and for the files that JPEG engines are
- * decoding (64 at most per thread). While the engines are being started, it waits for the current call
+ * work of other streams that may still read a released batch), and for the files that JPEG hardware is
+ * decoding (64 at most per thread). While the hardware is being started, it waits for the current call
  * of nvJPEG, which can take about a second.
  */
 

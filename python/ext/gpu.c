@@ -78,9 +78,9 @@ static PyObject *watch_sample(PyObject *object, PyObject *unused)
         return NULL;
 #define SET(name) set_number(dict, #name, sample.name) < 0
     if (SET(busy) || SET(sm_active) || SET(sm_occupancy) || SET(tensor_active) || SET(dram_active) ||
-        SET(jpeg_engines) || SET(pcie_in) || SET(pcie_out) || SET(seconds) || SET(watts) || SET(clock) ||
-        SET(limited) || SET(link_generation) || SET(link_width) || SET(link_generation_most) ||
-        SET(link_width_most) || SET(node))
+        SET(jpeg_hardware) || SET(pcie_in) || SET(pcie_out) || SET(seconds) || SET(watts) ||
+        SET(clock) || SET(limited) || SET(link_generation) || SET(link_width) ||
+        SET(link_generation_most) || SET(link_width_most) || SET(node))
         Py_CLEAR(dict);
 #undef SET
     return dict;
@@ -92,12 +92,12 @@ static PyMethodDef watch_methods[] = {
      "Returns:\n"
      "    A dict. name and driver are strings, memory_used and memory_total bytes. busy is the share\n"
      "    of the time since the last sample in which any kernel ran. sm_active, sm_occupancy,\n"
-     "    tensor_active and dram_active are shares from 0 to 1, jpeg_engines the mean number of active\n"
-     "    JPEG engines, and pcie_in and pcie_out bytes per second, over an interval of `seconds`.\n"
-     "    clock is relative to the highest clock, and limited is 1 while power or temperature lowers\n"
-     "    it. watts, link_generation and link_width (with link_generation_most and link_width_most)\n"
-     "    and node, the NUMA node, are current values. A number that this GPU does not report is\n"
-     "    None.\n\n"
+     "    tensor_active and dram_active are shares from 0 to 1, jpeg_hardware the mean number of\n"
+     "    active JPEG decoders, and pcie_in and pcie_out bytes per second, over an interval of\n"
+     "    `seconds`. clock is relative to the highest clock, and limited is 1 while power or\n"
+     "    temperature lowers it. watts, link_generation and link_width (with link_generation_most and\n"
+     "    link_width_most) and node, the NUMA node, are current values. A number that this GPU does\n"
+     "    not report is None.\n\n"
      "Raises:\n"
      "    ValueError: The GpuWatch is closed.\n"
      "    StokerError: The driver reports an error.\n"},

@@ -36,7 +36,7 @@ static const struct ext_option loader_options[] = {
     WORDS(on_error),
     OPTION(error_limit, EXT_U64),
     WORDS(fidelity),
-    {"jpeg_hardware", EXT_WORD, offsetof(struct ext_loader_request, options.engines),
+    {"jpeg_hardware", EXT_WORD, offsetof(struct ext_loader_request, options.jpeg_hardware),
      jpeg_hardware_words},
     OPTION(pillow, EXT_U32),
     OPTION(exif_rotate, EXT_BOOL),

@@ -79,10 +79,12 @@ static bool put_numbers(PyObject *dict, const struct stoker_stats *stats)
         NUMBER(wait_ns),      NUMBER(first_batch_ns), NUMBER(slot_bytes),  NUMBER(scratch_bytes),
         NUMBER(slots),        NUMBER(slots_lent),     NUMBER(workers),     NUMBER(reads_in_flight_max),
         NUMBER(copied_bytes), NUMBER(raw_rows),       NUMBER(resized_rows), NUMBER(pinned_bytes),
-        NUMBER(engine_rows),  NUMBER(engine_failures), NUMBER(memory_allowed), NUMBER(memory_held),
+        NUMBER(jpeg_hardware_rows),    NUMBER(jpeg_hardware_failures),
+        NUMBER(jpeg_hardware_open),    NUMBER(jpeg_hardware_known),
+        NUMBER(memory_allowed), NUMBER(memory_held),
         NUMBER(memory_peak),  NUMBER(read_bytes),     NUMBER(data_bytes),  NUMBER(memory_wait_ns),
         NUMBER(tuned_workers), NUMBER(tuned_prefetch), NUMBER(tuned_read_ahead), NUMBER(tuning_moves),
-        NUMBER(tuning_reverted), NUMBER(engines_open), NUMBER(engines_known),
+        NUMBER(tuning_reverted),
     };
 #undef NUMBER
 
@@ -108,7 +110,7 @@ PyObject *ext_report_stats(const struct ext_state *state, const struct stoker_lo
             PyUnicode_FromString(stats.augment_on == STOKER_PLACE_DEVICE ? "cuda" : "cpu")) &&
         put(dict, "pinned_note", sentence(stats.pinned_note)) &&
         put(dict, "source_note", sentence(stats.source_note)) &&
-        put(dict, "engine_note", sentence(stats.engine_note)) &&
+        put(dict, "jpeg_hardware_note", sentence(stats.jpeg_hardware_note)) &&
         put(dict, "reader_note", sentence(stats.reader_note)) &&
         put(dict, "tuning_limit", sentence(stats.tuning_limit)) &&
         put(dict, "tuning_last", sentence(stats.tuning_last)) &&

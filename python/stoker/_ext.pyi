@@ -250,12 +250,12 @@ class GpuWatch:
         Returns:
             A dict. name and driver are strings, memory_used and memory_total bytes. busy is the share
             of the time since the last sample in which any kernel ran. sm_active, sm_occupancy,
-            tensor_active and dram_active are shares from 0 to 1, jpeg_engines the mean number of active
-            JPEG engines, and pcie_in and pcie_out bytes per second, over an interval of `seconds`.
-            clock is relative to the highest clock, and limited is 1 while power or temperature lowers
-            it. watts, link_generation and link_width (with link_generation_most and link_width_most)
-            and node, the NUMA node, are current values. A number that this GPU does not report is
-            None.
+            tensor_active and dram_active are shares from 0 to 1, jpeg_hardware the mean number of
+            active JPEG decoders, and pcie_in and pcie_out bytes per second, over an interval of
+            `seconds`. clock is relative to the highest clock, and limited is 1 while power or
+            temperature lowers it. watts, link_generation and link_width (with link_generation_most and
+            link_width_most) and node, the NUMA node, are current values. A number that this GPU does
+            not report is None.
 
         Raises:
             ValueError: The GpuWatch is closed.

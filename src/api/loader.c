@@ -13,9 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
-ST_SIZED(options, stoker_loader_options, engines);
+ST_SIZED(options, stoker_loader_options, jpeg_hardware);
 ST_SIZED(epochs, stoker_epoch, first_batch);
-ST_SIZED(statistics, stoker_stats, engine_note);
+ST_SIZED(statistics, stoker_stats, jpeg_hardware_note);
 ST_SIZED(worker_statistics, stoker_worker_stats, samples);
 ST_SIZED(paths, stoker_decode_path, files);
 ST_SIZED(bad_samples, stoker_bad_sample, reason);
@@ -45,7 +45,7 @@ void stoker_epoch_init(struct stoker_epoch *epoch, size_t size)
 static int find_device(const char *name, struct st_devices *out, struct stoker_error *err)
 {
     *out =
-        (struct st_devices){.ordinal = -1, .pinned = &st_pinned_cuda, .engine = &st_jpeg_engine_nvjpeg};
+        (struct st_devices){.ordinal = -1, .pinned = &st_pinned_cuda, .jpeg_hw = &st_jpeg_hw_nvjpeg};
     if (!name || strcmp(name, "cpu") == 0)
         return STOKER_OK;
     const size_t kind = strlen(st_device_cuda.name);

@@ -115,7 +115,7 @@ static void device_close(struct st_device *base)
     }
     if (device->context)
         cuda->DevicePrimaryCtxRelease(device->device);
-    pthread_mutex_destroy(&device->engine_turn);
+    pthread_mutex_destroy(&device->jpeg_turn);
     pthread_mutex_destroy(&device->lock);
     free(device);
 }
@@ -130,7 +130,7 @@ static int device_open(struct st_device **out, const struct st_device_want *want
         return status;
     struct st_gpu_device *device = st_calloc(1, sizeof *device);
     if (!device || pthread_mutex_init(&device->lock, NULL) ||
-        pthread_mutex_init(&device->engine_turn, NULL)) {
+        pthread_mutex_init(&device->jpeg_turn, NULL)) {
         free(device);
         return st_fail(err, STOKER_ENOMEM, "out of memory while opening a device");
     }

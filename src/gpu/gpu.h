@@ -11,7 +11,7 @@
 
 extern const struct st_device_kind st_device_cuda;
 extern const struct st_pinned_kind st_pinned_cuda;
-extern const struct st_jpeg_engine_kind st_jpeg_engine_nvjpeg;
+extern const struct st_jpeg_hw_kind st_jpeg_hw_nvjpeg;
 
 /* Describes the driver, its devices and the kernels of this build, one per line; false past the end.
  * Creates no context. Any thread. */

@@ -53,7 +53,7 @@ static void add_nvjpeg(void)
     line->present = !st_nvjpeg_load(&nvjpeg, NULL, &err);
     if (line->present)
         snprintf(line->detail, sizeof line->detail,
-                 "%d.%d.%d, for GPUs with JPEG engines", nvjpeg.version[0],
+                 "%d.%d.%d, for GPUs with JPEG hardware", nvjpeg.version[0],
                  nvjpeg.version[1], nvjpeg.version[2]);
     else
         snprintf(line->detail, sizeof line->detail, "%s", err.message);

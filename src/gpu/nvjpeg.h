@@ -1,4 +1,4 @@
-/* nvjpeg.h - nvJPEG, opened at run time, for the JPEG engines of a GPU
+/* nvjpeg.h - nvJPEG, opened at run time, for the JPEG hardware of a GPU
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -48,7 +48,7 @@ struct st_nvjpeg_image {
 /* Functions that older versions lack; NULL if missing. */
 #define ST_NVJPEG_MORE(X)                                                                               \
     X(GetHardwareDecoderInfo, nvjpegGetHardwareDecoderInfo,                                             \
-      (struct nvjpegHandle * handle, unsigned *engines, unsigned *cores))                               \
+      (struct nvjpegHandle * handle, unsigned *decoders, unsigned *cores))                              \
     X(DecodeBatchedPreAllocate, nvjpegDecodeBatchedPreAllocate,                                         \
       (struct nvjpegHandle * handle, struct nvjpegJpegState * state, int batch, int width, int height,  \
        int subsampling, int format))                                                                    \

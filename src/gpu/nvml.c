@@ -267,7 +267,7 @@ static const struct stoker_gpu_sample nothing = {
     .sm_occupancy = -1,
     .tensor_active = -1,
     .dram_active = -1,
-    .jpeg_engines = -1,
+    .jpeg_hardware = -1,
     .pcie_in = -1,
     .pcie_out = -1,
     .watts = -1,
@@ -387,7 +387,7 @@ static void read_metrics(const struct nvml_gpm_question *asked, struct stoker_gp
             out->pcie_in = metric->value * mebibyte;
             break;
         default:
-            out->jpeg_engines = (out->jpeg_engines < 0 ? 0 : out->jpeg_engines) + metric->value / 100;
+            out->jpeg_hardware = (out->jpeg_hardware < 0 ? 0 : out->jpeg_hardware) + metric->value / 100;
         }
     }
 }
@@ -405,7 +405,7 @@ static void sample_gpm(struct stoker_gpu_watch *watch, struct stoker_gpu_sample 
         asked.metric[k] = (struct nvml_gpm_metric){.id = metric_ids[k], .result = -1};
     if (watch->GpmMetrics(&asked) == NVML_OK) {
         out->sm_active = out->sm_occupancy = out->tensor_active = out->dram_active = -1;
-        out->jpeg_engines = out->pcie_in = out->pcie_out = -1;
+        out->jpeg_hardware = out->pcie_in = out->pcie_out = -1;
         read_metrics(&asked, out);
         out->seconds = (double)(now - watch->gpm_began) / 1e9;
     }

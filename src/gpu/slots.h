@@ -22,7 +22,7 @@ struct st_gpu_device {
     struct st_gpu_kernels *kernels;
     uint64_t raw, scratch; /* one of each for all slots: the stream separates batches */
     pthread_mutex_t lock;        /* keeps a batch's work together in the stream */
-    pthread_mutex_t engine_turn; /* held by the thread that hands files to the JPEG engines */
+    pthread_mutex_t jpeg_turn; /* held by the thread that hands files to the JPEG hardware */
 };
 
 /* A stream that reads the batch, and the event that marks the end of its reads. */

@@ -22,8 +22,8 @@ void st_alone_yield(struct st_worker *worker);
 int st_alone_take(struct st_worker *worker, const struct st_slot *slot, uint32_t row,
                   struct stoker_error *err);
 void st_alone_end(struct st_worker *worker);
-/* Whether a turn alone has to wait until this worker has put down what it holds. Threads of JPEG engines
- * hold the files of a chunk all the time, within parts of their own. */
+/* Whether a turn alone has to wait until this worker has put down what it holds. Threads of the JPEG
+ * hardware hold the files of a chunk all the time, within parts of their own. */
 bool st_alone_waits_for(const struct st_worker *worker);
 
 #endif

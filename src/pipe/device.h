@@ -173,13 +173,13 @@ struct st_device_kind {
     bool (*caught_up)(struct st_device *device, uintptr_t stream);
 };
 
-/* ---- engines ------------------------------------------------------------------------------------ */
+/* ---- JPEG hardware ------------------------------------------------------------------------------- */
 
 struct st_jpeg_frame;
 struct st_flag; /* base/threads.h */
 
 /* A region of one component, in the device's memory. There is room for whole MCUs. */
-struct st_jpeg_engine_plane {
+struct st_jpeg_hw_plane {
     uint64_t at;           /* of the region's first sample, */
     int32_t x, y;          /* which has this place in the component */
     uint32_t stride;
@@ -188,17 +188,17 @@ struct st_jpeg_engine_plane {
 
 /* A region of an image, decoded from its file to Y, Cb and Cr on the device: the same samples as
  * libjpeg's. A grey image only has Y; its other planes are {0}. */
-struct st_jpeg_engine_image {
+struct st_jpeg_hw_image {
     struct st_bytes bytes;
     struct st_region region; /* in pixels: whole MCUs, as far as the image has them */
     uint32_t components;     /* 3, or 1: grey */
     uint32_t h, v;           /* pixels per chroma sample across and down */
     uint64_t at, size;       /* its device memory, with the planes in it: all may be overwritten */
-    struct st_jpeg_engine_plane plane[3];
+    struct st_jpeg_hw_plane plane[3];
     bool there;              /* out: whether it was decoded */
 };
 
-struct st_jpeg_engine; /* private to the device */
+struct st_jpeg_hw; /* private to the device */
 
 /* Host memory from which the device can copy directly, for files and images. */
 struct st_jpeg_pinned {
@@ -208,25 +208,25 @@ struct st_jpeg_pinned {
 
 /* Hardware of the device that decodes JPEGs alongside its kernels. It does not notice damaged data.
  * Opened once per thread that uses it. */
-struct st_jpeg_engine_kind {
+struct st_jpeg_hw_kind {
     const char *name; /* "nvjpeg" */
     /* STOKER_EUNSUPPORTED if there are none; err says what was looked for. `most`: images at once.
      * pinned->bytes: in, how much it may pin; out, how much it has, at pinned->memory. Opening takes
      * long, so it is abandoned, with STOKER_ECANCELED, soon after `unwanted` (NULL: never) is set. */
-    int (*open)(struct st_jpeg_engine **out, struct st_device *device, uint32_t most,
+    int (*open)(struct st_jpeg_hw **out, struct st_device *device, uint32_t most,
                 struct st_jpeg_pinned *pinned, const struct st_flag *unwanted, struct stoker_error *err);
-    void (*close)(struct st_jpeg_engine *engine);
+    void (*close)(struct st_jpeg_hw *hw);
     /* Whether it decodes regions; if not, every region has to be the whole image. */
-    bool (*regions)(const struct st_jpeg_engine *engine);
-    /* Whether the engines can decode files of this kind. Any thread may call it. */
+    bool (*regions)(const struct st_jpeg_hw *hw);
+    /* Whether it can decode files of this kind. Any thread may call it. */
     bool (*takes)(const struct st_jpeg_frame *frame);
     /* Starts decoding these images; `finish` waits for them and sets `there` of each. The destination
      * memory must be idle. Only single images can fail, never the call. The caller may have put files
      * into the first `used` bytes of the pinned memory, which saves copying them there; until `finish`,
-     * the rest is the engine's. */
-    void (*start)(struct st_jpeg_engine *engine, struct st_jpeg_engine_image *image, uint32_t count,
+     * the rest is the hardware's. */
+    void (*start)(struct st_jpeg_hw *hw, struct st_jpeg_hw_image *image, uint32_t count,
                   uint64_t used);
-    void (*finish)(struct st_jpeg_engine *engine, struct st_jpeg_engine_image *image, uint32_t count);
+    void (*finish)(struct st_jpeg_hw *hw, struct st_jpeg_hw_image *image, uint32_t count);
     /* Memory for images; 0 if it cannot be allocated, or would take what the training program needs. */
     uint64_t (*take)(struct st_device *device, uint64_t bytes);
     void (*give)(struct st_device *device, uint64_t memory);
@@ -253,7 +253,7 @@ struct st_devices {
     const struct st_device_kind *kind;   /* of the requested device */
     int32_t ordinal;                     /* index of the device; -1: the current or first one */
     const struct st_pinned_kind *pinned; /* for batches that stay on the CPU */
-    const struct st_jpeg_engine_kind *engine; /* the device's JPEG engines */
+    const struct st_jpeg_hw_kind *jpeg_hw; /* the device's JPEG hardware */
 };
 
 #endif

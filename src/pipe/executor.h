@@ -121,7 +121,7 @@ struct stoker_loader {
     struct st_tuning tuning; /* numbers of active workers, batches kept ready and samples read ahead */
     uint32_t worker_count, threads; /* threads: number running */
     struct st_worker *worker;       /* at least one: without threads, the calling thread uses it */
-    struct st_jpeg_engines engines;
+    struct st_jpeg_threads jpeg;
 };
 
 #endif

@@ -66,7 +66,7 @@ void st_gate_open(struct stoker_loader *loader)
 {
     struct st_gate *gate = &loader->gate;
     const uint64_t limit = loader->opt.max_memory,
-                   threads = loader->worker_count + loader->engines.count;
+                   threads = loader->worker_count + loader->jpeg.count;
     /* Everything except what cannot be put down. The eighth for small samples can be. */
     const uint64_t taken = st_pool_regular(loader) + limit / ST_GATE_READ_PART +
                            limit / ST_GATE_MARKS_PART +

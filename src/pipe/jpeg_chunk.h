@@ -1,4 +1,4 @@
-/* jpeg_chunk.h - makes a chunk of tickets: the engines decode the files they can, this thread the rest
+/* jpeg_chunk.h - makes a chunk of tickets: the hardware decodes what it can, this thread the rest
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,8 +8,8 @@
 #include "pipe/jpeg_work.h"
 #include "pipe/tickets.h"
 
-/* Makes the chunk's samples, and counts in `self` what the engines decoded. If the epoch is being
+/* Makes the chunk's samples, and counts in `self` what the hardware decoded. If the epoch is being
  * stopped, rows may stay unmade. */
-void st_jpeg_chunk_make(struct st_jpeg_engine_worker *self, const struct st_tickets *chunk);
+void st_jpeg_chunk_make(struct st_jpeg_thread *self, const struct st_tickets *chunk);
 
 #endif

@@ -1,4 +1,4 @@
-/* jpeg_share.h - which of the files for the JPEG engines their threads decode themselves
+/* jpeg_share.h - which of the files for the JPEG hardware its threads decode themselves
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,15 +15,15 @@ uint64_t st_jpeg_cpu_cost(const struct st_jpeg_frame *frame, struct st_bytes fil
                           struct st_region window);
 /* Picks the thread's share of the items, the cheapest ones, and returns how many these are. If there are
  * none, `mine` is not written. */
-uint32_t st_jpeg_share_pick(const struct st_jpeg_engine_worker *self, bool mine[ST_JPEG_CHUNK_MOST]);
+uint32_t st_jpeg_share_pick(const struct st_jpeg_thread *self, bool mine[ST_JPEG_CHUNK_MOST]);
 /* Sets the share for the next chunk: by how far `ahead` of the consumer the work is, relative to the
  * batches that are to be ready, but not below the least share; or by what is fastest, if the consumer
  * waits (`awaited`). Lock held. */
-void st_jpeg_share_set(struct st_jpeg_engine_worker *self, double ahead, bool awaited);
+void st_jpeg_share_set(struct st_jpeg_thread *self, double ahead, bool awaited);
 /* Learns from how the chunk went. */
-void st_jpeg_share_adapt(struct st_jpeg_engine_worker *self, bool awaited);
+void st_jpeg_share_adapt(struct st_jpeg_thread *self, bool awaited);
 /* The consumer is about to use its batch, in `stream`; NULL: on the CPU. The first time counts. Lock not
  * held. */
-void st_jpeg_engines_served(struct st_slot *slot, const uintptr_t *stream);
+void st_jpeg_share_served(struct st_slot *slot, const uintptr_t *stream);
 
 #endif

@@ -1,4 +1,4 @@
-/* jpeg_work.h - what an engine thread works on: a chunk of tickets
+/* jpeg_work.h - what a JPEG thread works on: a chunk of tickets
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,7 +16,7 @@ enum {
     ST_JPEG_SHARES = 64, /* unit of a thread's own share of the files */
 };
 
-/* A ticket whose file the engines decode. */
+/* A ticket whose file the hardware decodes. */
 struct st_jpeg_item {
     uint64_t ticket;
     uint32_t row;
@@ -38,24 +38,24 @@ struct st_jpeg_times {
     uint64_t here, here_cpu; /* for the samples that the thread made itself */
 };
 
-struct st_jpeg_engine_worker {
+struct st_jpeg_thread {
     struct st_worker worker; /* for the samples that it makes itself */
-    struct st_jpeg_engine *engine;
+    struct st_jpeg_hw *hw;
     struct st_jpeg_pinned pinned; /* files and images that do not fit there take longer */
     struct st_buffer file[ST_JPEG_CHUNK_MOST]; /* read by this thread, if possible to pinned memory */
     uint32_t large; /* so many of the next files are not read there, because one did not fit */
     uint32_t count;
     struct st_jpeg_item item[ST_JPEG_CHUNK_MOST];
-    struct st_jpeg_engine_image decoded[ST_JPEG_CHUNK_MOST];
+    struct st_jpeg_hw_image decoded[ST_JPEG_CHUNK_MOST];
     uint32_t left_count;
     struct st_jpeg_left left[ST_JPEG_CHUNK_MOST];
-    uint32_t given;                /* to the engines, of the whole chunk */
-    uint32_t share;                /* of ST_JPEG_SHARES files for the engines: decoded by this thread */
-    uint32_t share_fastest;        /* the share with which engines and thread make most */
+    uint32_t given;                /* to the hardware, of the whole chunk */
+    uint32_t share;                /* of ST_JPEG_SHARES files for the hardware: decoded by this thread */
+    uint32_t share_fastest;        /* the share with which the hardware and the thread make most */
     uint32_t share_limit;          /* less than that while others need the thread's CPU */
     struct st_jpeg_times times;    /* of the last chunk */
-    _Atomic uint64_t rows, failed; /* decoded by the engines; rejected by them */
-    uint64_t busy_ns, busy_rows;   /* of the engines, and of this thread for them, lately: their rate */
+    _Atomic uint64_t rows, failed; /* decoded by the hardware; rejected by it */
+    uint64_t busy_ns, busy_rows;   /* of the hardware, and of this thread for it, lately: their rate */
     bool started;                  /* it has made a chunk */
     bool tries;                    /* it was too slow, and takes a chunk to see whether it still is */
     uint32_t lost;                 /* failed chunks in a row: nothing was decoded, or the device fails */

@@ -49,7 +49,7 @@ void st_loader_stop(struct stoker_loader *loader)
     atomic_store(&loader->stopping, true);
     pthread_cond_broadcast(&loader->work);
     st_gate_wake(loader);
-    st_jpeg_engines_wake(loader);
+    st_jpeg_threads_wake(loader);
     pthread_cond_broadcast(&loader->rescue.answer);
     pthread_mutex_unlock(&loader->lock);
     if (!was)
@@ -96,7 +96,7 @@ int st_loader_start(struct stoker_loader *loader, const struct stoker_epoch *giv
     free(loader->epoch.sizes);
     loader->epoch = plan;
     loader->next_ticket = loader->next_batch = loader->next_row = 0;
-    loader->engines.rest_until = 0;
+    loader->jpeg.rest_until = 0;
     loader->delivered = loader->delivered_samples = loader->failed_samples = 0;
     loader->count.epoch_bad = 0;
     loader->broken.code = loader->no_more.code = 0;
@@ -105,10 +105,10 @@ int st_loader_start(struct stoker_loader *loader, const struct stoker_epoch *giv
     loader->epoch.started_ns = began;
     loader->epoch.running = true;
     loader->tuning.returned_ns = loader->tuning.late_ns = 0;
-    loader->engines.under_way = false;
+    loader->jpeg.under_way = false;
     st_tuning_hurry(loader);
     pthread_cond_broadcast(&loader->work);
-    st_jpeg_engines_wake(loader);
+    st_jpeg_threads_wake(loader);
     pthread_mutex_unlock(&loader->lock);
     return 0;
 }
@@ -233,7 +233,7 @@ static int deliver(struct stoker_loader *loader, struct st_slot *slot, const str
         loader->count.samples += slot->batch.count;
         *out = &slot->batch;
     }
-    st_jpeg_engines_wake(loader);
+    st_jpeg_threads_wake(loader);
     st_gate_wake(loader); /* the next batch is due */
     return rc;
 }
@@ -289,7 +289,7 @@ int st_batch_join(const struct stoker_batch *batch, uintptr_t stream, struct sto
     const int rc = device ? st_loader_check_owner(slot->loader, err) : 0;
     if (rc || !device)
         return rc;
-    st_jpeg_engines_served(slot, &stream); /* first: then the stream waits for the batch */
+    st_jpeg_share_served(slot, &stream); /* first: then the stream waits for the batch */
     return device->kind->join(device, slot->on_device, stream, err);
 }
 
@@ -300,7 +300,7 @@ int st_batch_sync(const struct stoker_batch *batch, struct stoker_error *err)
     const int rc = device ? st_loader_check_owner(slot->loader, err) : 0;
     if (rc || !device)
         return rc;
-    st_jpeg_engines_served(slot, NULL);
+    st_jpeg_share_served(slot, NULL);
     return device->kind->sync(device, slot->on_device, err);
 }
 
@@ -328,7 +328,7 @@ void st_loader_on_failure(struct stoker_loader *loader, stoker_failure_callback 
 uint64_t st_loader_files(struct stoker_loader *loader, uint32_t codec, uint32_t path)
 {
     pthread_mutex_lock(&loader->lock);
-    uint64_t files = st_jpeg_engines_files(loader, codec, path);
+    uint64_t files = st_jpeg_threads_files(loader, codec, path);
     pthread_mutex_unlock(&loader->lock);
     for (uint32_t k = 0; k < loader->worker_count || k == 0; k++)
         files += atomic_load_explicit(&loader->worker[k].work.decoder.files[codec][path],
@@ -354,9 +354,9 @@ void st_loader_stats(struct stoker_loader *loader, struct stoker_stats *out)
     out->pinned_note = loader->pinned_note.code ? loader->pinned_note.message : NULL;
     out->copied_bytes = loader->count.copied;
     out->augment_on = loader->shape.raw ? STOKER_PLACE_DEVICE : STOKER_PLACE_CPU;
-    st_jpeg_engines_stats(loader, out);
-    out->engines_open = loader->engines.ready;
-    out->engines_known = loader->engines.known ? st_known_count(loader->engines.known) : 0;
+    st_jpeg_threads_stats(loader, out);
+    out->jpeg_hardware_open = loader->jpeg.ready;
+    out->jpeg_hardware_known = loader->jpeg.known ? st_known_count(loader->jpeg.known) : 0;
     st_tuning_stats(loader, out);
     pthread_mutex_unlock(&loader->lock);
     out->reads_in_flight_max = reader.in_flight_max;

@@ -33,7 +33,7 @@ int st_loader_restore(struct stoker_loader *loader, const struct stoker_state *s
                       const struct stoker_epoch *epoch, struct stoker_error *err);
 
 void st_loader_stats(struct stoker_loader *loader, struct stoker_stats *out);
-/* The files that workers and engine threads have decoded on the CPU, by codec (its place in st_codecs)
+/* The files that workers and JPEG threads have decoded on the CPU, by codec (its place in st_codecs)
  * and path. */
 uint64_t st_loader_files(struct stoker_loader *loader, uint32_t codec, uint32_t path);
 bool st_loader_bad(struct stoker_loader *loader, uint64_t k, struct stoker_bad_sample *out);

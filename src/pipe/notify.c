@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 
-#define IDLE_NS 1000000000u /* engines that have rested for so long are not needed */
+#define IDLE_NS 1000000000u /* hardware that has rested for so long is not needed */
 
 void st_loader_break(struct stoker_loader *loader, const struct stoker_error *err)
 {
@@ -22,10 +22,10 @@ void st_worker_rests(struct stoker_loader *loader)
         pthread_cond_broadcast(&loader->ready); /* stop() and next() may wait for this */
 }
 
-bool st_jpeg_engines_pass(const struct stoker_loader *loader)
+bool st_jpeg_threads_pass(const struct stoker_loader *loader)
 {
-    return loader->next_ticket < loader->engines.rest_until ||
-           (loader->engines.slow_until_ns && st_now_ns() < loader->engines.slow_until_ns);
+    return loader->next_ticket < loader->jpeg.rest_until ||
+           (loader->jpeg.slow_until_ns && st_now_ns() < loader->jpeg.slow_until_ns);
 }
 
 static uint32_t batches_ready(const struct stoker_loader *loader)
@@ -36,48 +36,48 @@ static uint32_t batches_ready(const struct stoker_loader *loader)
     return ready;
 }
 
-/* The engine threads keep half of the prefetched batches ready. Where they and the consumer have all
+/* The JPEG threads keep half of the prefetched batches ready. Where they and the consumer have all
  * CPUs, one of them does, and the second helps if that is not enough: two would only disturb the
  * consumer more often. */
-bool st_jpeg_engines_ahead(const struct stoker_loader *loader, uint32_t thread)
+bool st_jpeg_threads_ahead(const struct stoker_loader *loader, uint32_t thread)
 {
-    const bool few = (uint32_t)loader->tuning.cpus <= loader->engines.ready + ST_CONSUMERS;
-    const bool helper = few && thread && loader->engines.ready > 1;
+    const bool few = (uint32_t)loader->tuning.cpus <= loader->jpeg.ready + ST_CONSUMERS;
+    const bool helper = few && thread && loader->jpeg.ready > 1;
     const uint32_t ready = batches_ready(loader);
     return ready && (helper || 2 * ready >= st_tuned(&loader->tuning, ST_TUNE_PREFETCH));
 }
 
-bool st_jpeg_engines_yield(const struct stoker_loader *loader)
+bool st_jpeg_threads_yield(const struct stoker_loader *loader)
 {
-    return (uint32_t)loader->tuning.cpus <= loader->engines.count;
+    return (uint32_t)loader->tuning.cpus <= loader->jpeg.count;
 }
 
-/* An engine thread that works on the CPU of the consumer, which has a batch, should not keep it from
+/* A JPEG thread that works on the CPU of the consumer, which has a batch, should not keep it from
  * launching kernels for long. */
-bool st_jpeg_engines_brief(const struct stoker_loader *loader)
+bool st_jpeg_threads_brief(const struct stoker_loader *loader)
 {
-    return (uint32_t)loader->tuning.cpus <= loader->engines.ready && batches_ready(loader);
+    return (uint32_t)loader->tuning.cpus <= loader->jpeg.ready && batches_ready(loader);
 }
 
-void st_jpeg_engines_engage(struct stoker_loader *loader, bool engaged)
+void st_jpeg_threads_engage(struct stoker_loader *loader, bool engaged)
 {
-    struct st_jpeg_engines *engines = &loader->engines;
+    struct st_jpeg_threads *jpeg = &loader->jpeg;
     if (engaged)
-        engines->worked_ns = st_now_ns();
-    else if (engines->engaged)
+        jpeg->worked_ns = st_now_ns();
+    else if (jpeg->engaged)
         pthread_cond_broadcast(&loader->tuning.rest);
-    engines->engaged = engaged;
+    jpeg->engaged = engaged;
 }
 
-void st_jpeg_engines_wake(struct stoker_loader *loader)
+void st_jpeg_threads_wake(struct stoker_loader *loader)
 {
-    struct st_jpeg_engines *engines = &loader->engines;
-    if (!engines->kind)
+    struct st_jpeg_threads *jpeg = &loader->jpeg;
+    if (!jpeg->kind)
         return;
-    const bool pass = st_jpeg_engines_pass(loader);
+    const bool pass = st_jpeg_threads_pass(loader);
     for (uint32_t k = 0; k < ST_JPEG_THREADS; k++)
-        if (loader->closing.set || (!pass && !st_jpeg_engines_ahead(loader, k)))
-            pthread_cond_signal(&engines->work[k]);
-    if (engines->engaged && st_now_ns() - engines->worked_ns > IDLE_NS)
-        st_jpeg_engines_engage(loader, false);
+        if (loader->closing.set || (!pass && !st_jpeg_threads_ahead(loader, k)))
+            pthread_cond_signal(&jpeg->work[k]);
+    if (jpeg->engaged && st_now_ns() - jpeg->worked_ns > IDLE_NS)
+        st_jpeg_threads_engage(loader, false);
 }

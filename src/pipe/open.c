@@ -69,7 +69,7 @@ void st_batch_release(const struct stoker_batch *batch, const uintptr_t *stream)
     st_gate_wake(loader);
     const bool last = loader->closed && loader->lent == 0;
     pthread_cond_signal(&loader->work);
-    st_jpeg_engines_wake(loader);
+    st_jpeg_threads_wake(loader);
     pthread_mutex_unlock(&loader->lock);
     if (last)
         free_loader(loader);
@@ -93,11 +93,11 @@ void st_loader_close(struct stoker_loader *loader)
     loader->closing.set = true;
     pthread_cond_broadcast(&loader->work);
     pthread_cond_broadcast(&loader->tuning.rest);
-    st_jpeg_engines_wake(loader);
+    st_jpeg_threads_wake(loader);
     pthread_mutex_unlock(&loader->lock);
     for (uint32_t k = 0; k < loader->threads; k++)
         pthread_join(loader->worker[k].thread, NULL);
-    st_jpeg_engines_close(loader);
+    st_jpeg_threads_close(loader);
     st_reader_close(loader->reader);
     for (uint32_t k = 0; loader->worker && (k < loader->worker_count || k == 0); k++)
         st_worker_free(&loader->worker[k]);
@@ -138,7 +138,7 @@ static int check_options(struct stoker_loader_options *opt, struct stoker_error 
                    {"ragged", (unsigned)opt->ragged, STOKER_RAGGED_PAD},
                    {"dtype", (unsigned)opt->dtype, STOKER_DTYPE_BF16},
                    {"augment_on", (unsigned)opt->augment_on, STOKER_PLACE_DEVICE},
-                   {"engines", (unsigned)opt->engines, STOKER_ENGINES_OFF}};
+                   {"jpeg_hardware", (unsigned)opt->jpeg_hardware, STOKER_JPEG_HARDWARE_OFF}};
     for (size_t k = 0; k < sizeof choices / sizeof *choices; k++)
         if (choices[k].value > choices[k].most)
             return st_fail(err, STOKER_EINVAL, "%s is %u; allowed are 0 to %u", choices[k].name,
@@ -246,7 +246,7 @@ static int open_reader(struct stoker_loader *loader, struct stoker_error *err)
     uint32_t depth = loader->opt.read_ahead ? loader->opt.read_ahead : st_reader_depth(loader->data);
     if (depth < READ_AHEAD_EACH * loader->worker_count)
         depth = READ_AHEAD_EACH * loader->worker_count;
-    depth += 2 * st_jpeg_engines_tickets(loader);
+    depth += 2 * st_jpeg_threads_tickets(loader);
     depth = depth < 2 ? 2 : depth;
     uint32_t most = depth;
     if (!loader->opt.read_ahead && loader->worker_count && depth < DEPTH_MOST)
@@ -354,7 +354,7 @@ int st_loader_open(struct stoker_loader **out, struct stoker_dataset *data, stru
         rc = st_loader_place(loader, devices, err);
     st_tuning_plan_prefetch(loader, opt->prefetch == 0);
     if (!rc)
-        rc = st_jpeg_engines_open(loader, devices ? devices->engine : NULL, err);
+        rc = st_jpeg_threads_open(loader, devices ? devices->jpeg_hw : NULL, err);
     if (!rc)
         rc = open_slots(loader, err);
     if (!rc)
@@ -364,7 +364,7 @@ int st_loader_open(struct stoker_loader **out, struct stoker_dataset *data, stru
     if (!rc)
         rc = start_threads(loader, err);
     if (!rc)
-        st_jpeg_engines_start(loader);
+        st_jpeg_threads_start(loader);
     if (rc) {
         st_loader_close(loader);
         return rc;

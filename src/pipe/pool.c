@@ -17,7 +17,7 @@ uint64_t st_pool_memory(const struct stoker_loader *loader)
 
 uint64_t st_pool_pinned(const struct stoker_loader *loader)
 {
-    uint64_t bytes = loader->engines.pinned_bytes;
+    uint64_t bytes = loader->jpeg.pinned_bytes;
     for (const struct st_slot *slot = loader->slots; slot; slot = slot->next)
         bytes += slot->pinned ? st_slot_bytes(&loader->shape) : 0;
     return bytes;
@@ -227,7 +227,7 @@ static struct st_slot *take_slowly(struct stoker_loader *loader, struct st_slot 
     }
     st_worker_rests(loader);
     pthread_cond_broadcast(&loader->work);
-    st_jpeg_engines_wake(loader);
+    st_jpeg_threads_wake(loader);
     return slot;
 }
 

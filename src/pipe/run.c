@@ -146,12 +146,12 @@ static int make_image(struct st_worker *worker, const struct st_piece *piece, ui
         slot->labels[row] = st_dataset_label(loader->data, sample);
     if (!slot->shape.raw)
         return finish(worker, &image, erases, slot, row, err);
-    if (image.encoded && st_jpeg_engines_want_check(loader, sample, piece->bytes))
+    if (image.encoded && st_jpeg_files_want_check(loader, sample, piece->bytes))
         worker->work.clean = &clean;
     rc = stage(worker, &image, erases, slot, row, err);
     worker->work.clean = NULL;
     if (!rc && clean)
-        st_known_learn(loader->engines.known, sample, st_known_sum(piece->bytes));
+        st_known_learn(loader->jpeg.known, sample, st_known_sum(piece->bytes));
     return rc;
 }
 
@@ -248,7 +248,7 @@ int st_run_lazily(struct st_worker *worker, struct st_bytes bytes, const struct 
 }
 
 bool st_run_decoded(struct st_worker *worker, const struct st_image *image, uint64_t key,
-                    struct st_slot *slot, uint32_t row, const struct st_jpeg_engine_image *decoded)
+                    struct st_slot *slot, uint32_t row, const struct st_jpeg_hw_image *decoded)
 {
     const struct st_rng_key rng_key = rng_key_of(worker->loader, slot, row, key);
     struct st_erases erases;

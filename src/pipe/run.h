@@ -22,7 +22,7 @@ int st_run_lazily(struct st_worker *worker, struct st_bytes bytes, const struct 
 /* Completes the row after the device has decoded the file; false if that is not possible for this
  * row. */
 bool st_run_decoded(struct st_worker *worker, const struct st_image *image, uint64_t key,
-                    struct st_slot *slot, uint32_t row, const struct st_jpeg_engine_image *decoded);
+                    struct st_slot *slot, uint32_t row, const struct st_jpeg_hw_image *decoded);
 /* Makes the slot's row from an encoded sound. `key` selects its random draws. (run_sound.c) */
 int st_run_sound(struct st_worker *worker, struct st_bytes bytes, uint64_t key, struct st_slot *slot,
                  uint32_t row, struct stoker_error *err);

@@ -73,9 +73,9 @@ static void host_free(struct st_slot *slot)
     const struct st_slot_shape *shape = &slot->shape;
     if (slot->on_device) {
         shape->device->kind->slot_free(shape->device, slot->on_device);
-        for (int k = 0; k < ST_ENGINE_BLOCKS; k++)
-            if (slot->engine_memory.block[k])
-                shape->engine->give(shape->device, slot->engine_memory.block[k]);
+        for (int k = 0; k < ST_JPEG_HW_BLOCKS; k++)
+            if (slot->hw_memory.block[k])
+                shape->jpeg_hw->give(shape->device, slot->hw_memory.block[k]);
     } else if (slot->host && slot->pinned) {
         st_slot_wait(slot);
         shape->pinned->give(slot->host);
@@ -277,8 +277,8 @@ void st_slot_begin(struct st_slot *slot)
     atomic_store_explicit(&slot->rows_bytes, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->heap_used, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->heap_share, slot->shape.share, memory_order_relaxed);
-    slot->engine_memory.now = 0;
-    slot->engine_memory.used = 0;
+    slot->hw_memory.now = 0;
+    slot->hw_memory.used = 0;
 }
 
 /* Submits the batch to the device; the consumer is told where it will be. */

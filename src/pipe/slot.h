@@ -46,17 +46,17 @@ struct st_slot_shape {
     const struct st_pinned_kind *pinned; /* for batches on the CPU; NULL: they need not be pinned */
     bool raw;                            /* the device gets raw rows */
     uint64_t reserve, share;             /* raw: heap bytes reserved per row, and shared by all rows */
-    const struct st_jpeg_engine_kind *engine; /* the device's JPEG engines; NULL: none */
-    uint64_t engine_bytes;               /* of a block of device memory for what they decode */
+    const struct st_jpeg_hw_kind *jpeg_hw; /* the device's JPEG hardware; NULL: none */
+    uint64_t hw_bytes;                   /* of a block of device memory for what it decodes */
     struct st_budget *budget;            /* NULL: memory is not counted */
 };
 
-enum { ST_ENGINE_BLOCKS = 4 };
+enum { ST_JPEG_HW_BLOCKS = 4 };
 
-/* Device memory that engines decode to: as many blocks as a batch needs, filled one after the other.
- * Guarded by st_jpeg_engines.memory. */
-struct st_engine_memory {
-    uint64_t block[ST_ENGINE_BLOCKS]; /* 0: not allocated yet */
+/* Device memory that the JPEG hardware decodes to: as many blocks as a batch needs, filled one after the
+ * other. Guarded by st_jpeg_threads.memory. */
+struct st_jpeg_hw_memory {
+    uint64_t block[ST_JPEG_HW_BLOCKS]; /* 0: not allocated yet */
     uint32_t now;                     /* the one that is being filled */
     uint64_t used;                    /* of its bytes */
     uint64_t refused_ns;              /* when one could not be allocated; 0: the last one could */
@@ -85,12 +85,12 @@ struct st_slot {
     uint8_t *host; /* rows and labels; for raw rows laid out as in device.h */
     bool pinned;
     bool awaited; /* lent: the consumer had to wait for the batch */
-    bool served;  /* lent: st_jpeg_engines_served has counted it */
+    bool served;  /* lent: st_jpeg_share_served has counted it */
     struct st_device_slot *on_device;
     void *mark; /* if `marked`: the point at which the pinned memory was released */
     bool marked;
     _Atomic uint64_t heap_used, heap_share; /* raw: bytes used so far; left in the common share */
-    struct st_engine_memory engine_memory;
+    struct st_jpeg_hw_memory hw_memory;
     /* samples of varying size: */
     struct st_buffer *item;
     struct stoker_tensor *tensor;

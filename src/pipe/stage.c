@@ -25,7 +25,7 @@ enum {
 struct parts {
     struct st_view pixels;
     uint64_t pixels_at;
-    const struct st_jpeg_engine_image *decoded; /* by the device: it has the samples; NULL: not */
+    const struct st_jpeg_hw_image *decoded; /* by the device: it has the samples; NULL: not */
     struct st_region window;                    /* of it */
     uint64_t chroma_at;                         /* of grey samples */
     uint32_t stride;
@@ -62,7 +62,7 @@ static uint64_t weights_bytes(const struct st_pending *op)
 }
 
 /* A row for grey samples, which is read in words. */
-static uint64_t chroma_bytes(const struct st_jpeg_engine_image *decoded)
+static uint64_t chroma_bytes(const struct st_jpeg_hw_image *decoded)
 {
     return decoded && decoded->components == 1 ? st_align((uint64_t)decoded->plane[0].width, 4) : 0;
 }
@@ -181,18 +181,18 @@ static void put_pixels(uint8_t *to, const struct parts *p)
 }
 
 /* Where the component's first sample would be: the device counts from there, wherever the region is. */
-static uint64_t component_at(const struct st_jpeg_engine_plane *plane)
+static uint64_t component_at(const struct st_jpeg_hw_plane *plane)
 {
     return plane->at - ((uint64_t)plane->y * plane->stride + (uint64_t)plane->x);
 }
 
 static struct st_job_planes put_planes(uint8_t *piece, uint64_t base, const struct parts *p)
 {
-    const struct st_jpeg_engine_image *image = p->decoded;
+    const struct st_jpeg_hw_image *image = p->decoded;
     if (!image)
         return (struct st_job_planes){0};
     const bool grey = image->components == 1;
-    const struct st_jpeg_engine_plane *chroma = &image->plane[grey ? 0 : 1];
+    const struct st_jpeg_hw_plane *chroma = &image->plane[grey ? 0 : 1];
     memset(piece + p->chroma_at, ST_CHROMA_NONE, (size_t)chroma_bytes(image));
     return (struct st_job_planes){
         .chroma = {grey ? base + p->chroma_at : component_at(&image->plane[1]),
@@ -321,7 +321,7 @@ int st_stage_row(struct st_slot *slot, uint32_t row, struct st_image *image, str
 }
 
 bool st_stage_decoded(struct st_slot *slot, uint32_t row, const struct st_image *image,
-                      struct st_erases erases, const struct st_jpeg_engine_image *decoded)
+                      struct st_erases erases, const struct st_jpeg_hw_image *decoded)
 {
     struct parts p = {.pending = image->pending,
                       .pending_count = image->pending_count,

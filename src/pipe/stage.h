@@ -22,7 +22,7 @@ bool st_stage_reserve(const struct st_slot_shape *shape, uint32_t erases, uint64
 /* Writes a row whose file the device has decoded. False if it does not fit, or the decoded image is not
  * the one needed. */
 bool st_stage_decoded(struct st_slot *slot, uint32_t row, const struct st_image *image,
-                      struct st_erases erases, const struct st_jpeg_engine_image *decoded);
+                      struct st_erases erases, const struct st_jpeg_hw_image *decoded);
 
 /* Writes the row. `*resized`: whether the worker had to resize it. */
 int st_stage_row(struct st_slot *slot, uint32_t row, struct st_image *image, struct st_erases erases,

@@ -86,7 +86,7 @@ bool st_tickets_take(struct stoker_loader *loader, uint32_t count, struct st_tic
     loader->busy++;
     const bool more = loader->next_ticket < loader->epoch.tickets;
     if (more)
-        st_jpeg_engines_wake(loader);
+        st_jpeg_threads_wake(loader);
     return more;
 }
 

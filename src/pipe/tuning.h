@@ -27,7 +27,7 @@ void st_tuning_late(struct stoker_loader *loader);
 /* The batch is delivered. Not 0: the new read-ahead depth, which the caller passes to the reader without
  * the lock (st_reader_limit). */
 uint32_t st_tuning_delivered(struct stoker_loader *loader, uint32_t samples);
-/* How many workers are to work: fewer while a device's engines need the CPUs. */
+/* How many workers are to work: fewer while a device's JPEG hardware needs the CPUs. */
 uint32_t st_tuning_active(const struct stoker_loader *loader);
 /* Whether the worker is currently not needed. */
 bool st_tuning_rests(const struct st_worker *worker);

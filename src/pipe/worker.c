@@ -162,8 +162,8 @@ void *st_worker_main(void *argument)
     struct st_worker *worker = argument;
     struct stoker_loader *loader = worker->loader;
 
-    /* Workers use every available CPU. The training thread, and the threads that keep a device's engines
-     * busy, need one rarely but immediately. */
+    /* Workers use every available CPU. The training thread, and the threads that keep a device's JPEG
+     * hardware busy, need one rarely but immediately. */
     st_thread_lower_priority();
     pthread_mutex_lock(&loader->lock);
     while (!loader->closing.set) {

@@ -73,7 +73,7 @@ static void all_options(void)
     CHECK_INIT(stoker_sound_options, stoker_sound_options_init);
     const struct stoker_loader_options opt = stoker_loader_defaults();
     check(opt.batch_size == 1 && opt.workers == -1 && opt.pillow == 13 && opt.error_limit == UINT64_MAX &&
-              opt.engines == STOKER_ENGINES_KNOWN,
+              opt.jpeg_hardware == STOKER_JPEG_HARDWARE_KNOWN,
           "the defaults of a loader");
 }
 
@@ -239,7 +239,7 @@ static void load(struct stoker_dataset *data, struct stoker_pipeline *pipe, stru
     opt.on_error = STOKER_ON_ERROR_SKIP;
     opt.layout = STOKER_LAYOUT_NHWC;
     opt.pinned_limit = 1 << 20;
-    opt.engines = STOKER_ENGINES_OFF; /* the last member of the first version */
+    opt.jpeg_hardware = STOKER_JPEG_HARDWARE_OFF; /* the last member of the first version */
     epoch.epoch = 2;
     if (!check(!stoker_loader_open(&loader, data, pipe, &opt, err) && !stoker_loader_start(loader, &epoch, err),
                err->message))
@@ -254,12 +254,12 @@ static void load(struct stoker_dataset *data, struct stoker_pipeline *pipe, stru
     all_statistics(loader);
     stoker_loader_close(loader);
 
-    opt.engines = (enum stoker_engines)3;
+    opt.jpeg_hardware = (enum stoker_jpeg_hardware)3;
     check(stoker_loader_open(&loader, data, pipe, &opt, err) == STOKER_EINVAL && !loader &&
-              strstr(err->message, "engines is 3; allowed are 0 to 2"),
+              strstr(err->message, "jpeg_hardware is 3; allowed are 0 to 2"),
           "a value that no version has");
     opt = stoker_loader_defaults();
-    opt.size = offsetof(struct stoker_loader_options, engines);
+    opt.size = offsetof(struct stoker_loader_options, jpeg_hardware);
     check(stoker_loader_open(&loader, data, pipe, &opt, err) == STOKER_EINVAL && !loader,
           "options shorter than any version are refused");
 #ifdef LATER

@@ -64,15 +64,15 @@ static void sizes(struct stoker_dataset *data, struct stoker_pipeline *pipe)
     ok(stoker_loader_open(&loader, data, pipe, &opt, &err) == STOKER_EINVAL && !loader, "size 0 is refused (%s)",
        err.message);
 
-    opt.size = offsetof(struct stoker_loader_options, engines); /* the last member of the first version */
+    opt.size = offsetof(struct stoker_loader_options, jpeg_hardware); /* the last member of the first version */
     ok(stoker_loader_open(&loader, data, pipe, &opt, &err) == STOKER_EINVAL && !loader,
        "and so is a structure shorter than that of the first version");
     opt.size = sizeof opt;
-    opt.engines = (enum stoker_engines)(STOKER_ENGINES_OFF + 1);
+    opt.jpeg_hardware = (enum stoker_jpeg_hardware)(STOKER_JPEG_HARDWARE_OFF + 1);
     const int rc = stoker_loader_open(&loader, data, pipe, &opt, &err);
-    ok(rc == STOKER_EINVAL && !loader && strstr(err.message, "engines is 3; allowed are 0 to 2"),
-       "a value of engines that does not exist (%s)", err.message);
-    opt.engines = STOKER_ENGINES_KNOWN;
+    ok(rc == STOKER_EINVAL && !loader && strstr(err.message, "jpeg_hardware is 3; allowed are 0 to 2"),
+       "a value of jpeg_hardware that does not exist (%s)", err.message);
+    opt.jpeg_hardware = STOKER_JPEG_HARDWARE_KNOWN;
     opt.size = 1 << 20;
     ok(stoker_loader_open(&loader, data, pipe, &opt, &err) == STOKER_EINVAL && !loader, "and one of a megabyte");
 

@@ -54,7 +54,7 @@ def training(size=96):
 
 
 def load(root, transform=None, **options):
-    """A loader with a fixed seed; on the GPU unless device=None is given. Without the JPEG engines unless asked for:
+    """A loader with a fixed seed; on the GPU unless device=None is given. Without the JPEG hardware unless asked for:
     they take a second to open, and a loader that closes waits for that."""
     options = {"batch_size": 16, "shuffle": True, "seed": SEED, "device": "cuda", **options}
     if options["device"]:
@@ -62,11 +62,11 @@ def load(root, transform=None, **options):
     return stoker.DataLoader(stoker.datasets.ImageFolder(root, transform or training()), **options)
 
 
-def wait_for_engines(loader, seconds=20.0):
-    """Until both threads for the JPEG engines have opened them, or cannot."""
+def wait_for_hardware(loader, seconds=20.0):
+    """Until both threads for the JPEG hardware have opened it, or cannot."""
     until = time.monotonic() + seconds
     device = loader.stats()["device"]
-    while device["engines_open"] < 2 and not device["engines_note"] and time.monotonic() < until:
+    while device["jpeg_hardware_open"] < 2 and not device["jpeg_hardware_note"] and time.monotonic() < until:
         time.sleep(0.02)
         device = loader.stats()["device"]
 

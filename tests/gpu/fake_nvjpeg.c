@@ -1,4 +1,4 @@
-/* fake_nvjpeg.c - an nvJPEG whose engines are libjpeg, for machines without a GPU
+/* fake_nvjpeg.c - an nvJPEG whose hardware is libjpeg, for machines without a GPU
  *
  * As the real one does, it ends a call at the first file that it refuses, and says so for the whole
  * call. Its name in the loader's eyes is libnvjpeg.so.13.
@@ -28,7 +28,7 @@ struct params {
     struct planes_region region;
 };
 /* For the test. */
-int fake_open, fake_calls, fake_allocated, fake_no_engines, fake_no_hardware;
+int fake_open, fake_calls, fake_allocated, fake_no_decoders, fake_no_hardware;
 int fake_states; /* made so far */
 /* Its start lasts while fake_slow is set, and tells by fake_starting that it has begun. */
 _Atomic int fake_slow, fake_starting;
@@ -79,11 +79,11 @@ int nvjpegDestroy(int *handle)
     free(handle);
     return SUCCESS;
 }
-int nvjpegGetHardwareDecoderInfo(int *handle, unsigned *engines, unsigned *cores);
-int nvjpegGetHardwareDecoderInfo(int *handle, unsigned *engines, unsigned *cores)
+int nvjpegGetHardwareDecoderInfo(int *handle, unsigned *decoders, unsigned *cores);
+int nvjpegGetHardwareDecoderInfo(int *handle, unsigned *decoders, unsigned *cores)
 {
     (void)handle;
-    *engines = fake_no_engines ? 0 : 7;
+    *decoders = fake_no_decoders ? 0 : 7;
     *cores = 1;
     return SUCCESS;
 }

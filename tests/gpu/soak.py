@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A soak of the GPU's JPEG engines: 120,000 random files, every value compared with the CPU's.
+"""A soak of the GPU's JPEG hardware: 120,000 random files, every value compared with the CPU's.
 
     python3 tests/gpu/soak.py --maker BUILD/tests/gpu/soak_files [--files 100000] [--damaged 20000] [--seed 1]
 
@@ -34,7 +34,7 @@ WHOLE = T.Compose([T.Resize((64, 64), interpolation=T.InterpolationMode.NEAREST)
 CROPS = T.Compose([T.RandomResizedCrop(48, scale=(0.05, 1.0)), T.RandomHorizontalFlip(), T.PILToTensor()])
 BATCH = 256
 SHOWN = 12  # differing files
-ENGINE_THREADS = 2  # of a loader
+JPEG_THREADS = 2  # of a loader
 CPUS = len(os.sched_getaffinity(0))
 
 
@@ -59,7 +59,7 @@ class Reference:
 
 def loader_of(data: Any, mode: str | None, workers: int | str) -> Any:
     """Without a mode, the CPU's."""
-    # Engines rest while half of the prefetched batches are ready.
+    # The hardware rests while half of the prefetched batches are ready.
     device = {} if mode is None else {"device": "cuda", "jpeg_hardware": mode, "prefetch_factor": 8}
     return stoker.DataLoader(
         data, batch_size=BATCH, shuffle=True, seed=5, num_workers=workers, on_error="replace", **device
@@ -70,7 +70,7 @@ class Soak:
     def __init__(self, folder: Path, on_gpu: bool, good: int, damaged: int) -> None:
         self.folder, self.on_gpu = folder, on_gpu
         self.count = {("good",): good, ("good", "damaged"): good + damaged}
-        self.checks = self.failed = self.rows = self.by_engines = 0
+        self.checks = self.failed = self.rows = self.by_hardware = 0
         self.began = time.monotonic()
 
     def say(self, what: str) -> None:
@@ -90,15 +90,15 @@ class Soak:
         return made
 
     def loader(self, data: Any, mode: str, workers: int | str = 1) -> Any:
-        """One worker by default: engines rest while the CPUs keep up, and here they are to do the work."""
+        """One worker by default: the hardware rests while the CPUs keep up, and here it is to do the work."""
         loader = loader_of(data, mode if self.on_gpu else None, workers if self.on_gpu else CPUS)
         if self.on_gpu and mode != "off":
-            wait_for_engines(loader)
+            wait_for_hardware(loader)
         return loader
 
     def epoch(self, loader: Any, want: Reference, what: str) -> int:
-        """Compares an epoch with the reference; how many of its files the engines decoded."""
-        before = engine_files(loader)
+        """Compares an epoch with the reference; how many of its files the hardware decoded."""
+        before = hardware_files(loader)
         loader.set_epoch(0)
         differs = torch.zeros(len(want.keys), dtype=torch.bool, device=want.rows.device)
         at, keys_differ = 0, 0
@@ -108,47 +108,48 @@ class Soak:
             keys_differ += list(names) != want.keys[at:end]
             at = end
         wrong = [want.keys[row] for row in differs.nonzero().flatten().tolist()]
-        done = engine_files(loader) - before
+        done = hardware_files(loader) - before
         self.rows += at
-        self.by_engines += done
+        self.by_hardware += done
         self.check(
             not wrong and not keys_differ and at == len(want.keys),
-            f"{what}: {at} files, {done} by engines, {len(wrong)} differ",
+            f"{what}: {at} files, {done} by hardware, {len(wrong)} differ",
         )
         for name in wrong[:SHOWN]:
             print(f"#   {name}")
         device = loader.stats()["device"]
         if self.on_gpu:
             self.say(
-                f"{device['files_known']} files known, {loader.stats()['bad_samples']} bad ones in all epochs, engines "
-                f"failed at {device['files_engines_failed']}" + (f"; {device['engines_note']}" if device["engines_note"] else "")
+                f"{device['files_known']} files known, {loader.stats()['bad_samples']} bad ones in all epochs, hardware "
+                f"failed at {device['files_hardware_failed']}"
+                + (f"; {device['jpeg_hardware_note']}" if device["jpeg_hardware_note"] else "")
             )
         return done
 
     def epochs(self, loader: Any, want: Reference, what: str, least: int, until: float) -> None:
-        """Epochs until the engines have decoded ``least`` files, or the time is over; at least one."""
+        """Epochs until the hardware has decoded ``least`` files, or the time is over; at least one."""
         done = 0
         for number in itertools.count(1):
             done += self.epoch(loader, want, f"{what}, epoch {number}")
             if not self.on_gpu or done >= least or not self.time_left(until):
                 break
         if self.on_gpu:
-            self.check(done > 0, f"{what}: the engines decoded {done} files")
+            self.check(done > 0, f"{what}: the hardware decoded {done} files")
 
     def time_left(self, until: float) -> bool:
         """Whether fewer than ``until`` seconds have passed."""
         return time.monotonic() - self.began < until
 
 
-def wait_for_engines(loader: Any, seconds: float = 20.0) -> None:
+def wait_for_hardware(loader: Any, seconds: float = 20.0) -> None:
     until = time.monotonic() + seconds
     device = loader.stats()["device"]
-    while device["engines_open"] < ENGINE_THREADS and not device["engines_note"] and time.monotonic() < until:
+    while device["jpeg_hardware_open"] < JPEG_THREADS and not device["jpeg_hardware_note"] and time.monotonic() < until:
         time.sleep(0.02)
         device = loader.stats()["device"]
 
 
-def engine_files(loader: Any) -> int:
+def hardware_files(loader: Any) -> int:
     return loader.stats()["device"]["files_decoded_there"]
 
 
@@ -237,7 +238,7 @@ def main() -> int:
         crops(soak, "known", ("good", "damaged"), 0.7 * seconds)
         changed(soak, mixed, loader, options.seed, seconds)
         del loader
-        soak.say(f"{soak.rows} rows compared, {soak.by_engines} of them by engines; {soak.failed} checks failed")
+        soak.say(f"{soak.rows} rows compared, {soak.by_hardware} of them by hardware; {soak.failed} checks failed")
     print(f"1..{soak.checks}")
     return 1 if soak.failed else 0
 

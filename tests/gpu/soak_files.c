@@ -1,4 +1,4 @@
-/* soak_files.c - writes archives of random JPEG files, for the soak of a GPU's JPEG engines
+/* soak_files.c - writes archives of random JPEG files, for the soak of a GPU's JPEG hardware
  *
  *   soak_files FOLDER GOOD DAMAGED SEED
  *

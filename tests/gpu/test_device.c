@@ -375,24 +375,24 @@ static void raw_batches(void)
     st_arena_free(&raw.arena);
 }
 
-/* ---- JPEG engines ---- */
+/* ---- JPEG hardware ---- */
 
 static void regions(void)
 {
     struct stoker_error err = {0};
     struct st_nvjpeg nvjpeg;
     struct loader l;
-    struct st_jpeg_engine *engine = NULL;
+    struct st_jpeg_hw *hw = NULL;
     struct st_jpeg_pinned pinned = {.bytes = 1 << 20};
     open_loader(&l, 1, 32);
-    if (st_nvjpeg_load(&nvjpeg, NULL, &err) || st_jpeg_engine_nvjpeg.open(&engine, l.device, 1, &pinned, NULL, &err))
-        skip("JPEG engines decode regions", err.message);
+    if (st_nvjpeg_load(&nvjpeg, NULL, &err) || st_jpeg_hw_nvjpeg.open(&hw, l.device, 1, &pinned, NULL, &err))
+        skip("JPEG hardware decodes regions", err.message);
     else if (!nvjpeg.DecodeBatchedEx)
-        skip("JPEG engines decode regions", "this nvJPEG has no function for it");
+        skip("JPEG hardware decodes regions", "this nvJPEG has no function for it");
     else
-        ok(st_jpeg_engine_nvjpeg.regions(engine), "JPEG engines decode regions");
-    if (engine)
-        st_jpeg_engine_nvjpeg.close(engine);
+        ok(st_jpeg_hw_nvjpeg.regions(hw), "JPEG hardware decodes regions");
+    if (hw)
+        st_jpeg_hw_nvjpeg.close(hw);
     st_nvjpeg_unload(&nvjpeg);
     close_loader(&l);
 }

@@ -1,4 +1,4 @@
-/* The JPEG engines by nvJPEG: found, asked, and refused files told from good ones. The library and the
+/* The JPEG hardware by nvJPEG: found, asked, and refused files told from good ones. The library and the
  * driver are made up here.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -33,7 +33,7 @@ static struct st_bytes file(struct jpeg_kind kind)
 static bool takes(struct st_bytes bytes)
 {
     struct st_jpeg_frame frame;
-    const bool taken = st_jpeg_headers(bytes, &frame) == ST_JPEG_OURS && st_jpeg_engine_nvjpeg.takes(&frame);
+    const bool taken = st_jpeg_headers(bytes, &frame) == ST_JPEG_OURS && st_jpeg_hw_nvjpeg.takes(&frame);
     free((void *)(uintptr_t)bytes.data);
     return taken;
 }
@@ -85,27 +85,27 @@ static void beyond_baseline(void)
     struct st_jpeg_code *ac = &frame.ac[frame.component[0].ac];
     memcpy(symbols, ac->symbols, ac->total);
     ac->symbols = symbols;
-    ok(st_jpeg_engine_nvjpeg.takes(&frame), "the usual symbols are taken");
+    ok(st_jpeg_hw_nvjpeg.takes(&frame), "the usual symbols are taken");
     symbols[3] = 0x50;
-    ok(!st_jpeg_engine_nvjpeg.takes(&frame), "a run without a value is not");
+    ok(!st_jpeg_hw_nvjpeg.takes(&frame), "a run without a value is not");
     symbols[3] = 0x1B;
-    ok(!st_jpeg_engine_nvjpeg.takes(&frame), "nor are values of 11 bits");
+    ok(!st_jpeg_hw_nvjpeg.takes(&frame), "nor are values of 11 bits");
     symbols[3] = 0xF0;
     frame.component[2].ac = 2;
-    ok(!st_jpeg_engine_nvjpeg.takes(&frame), "nor a third Huffman table");
+    ok(!st_jpeg_hw_nvjpeg.takes(&frame), "nor a third Huffman table");
     free((void *)(uintptr_t)bytes.data);
 }
 
 /* ---- decoding ------------------------------------------------------------------------------------- */
 
 /* Where the component's first sample would be. */
-static uint64_t component_at(const struct st_jpeg_engine_plane *plane)
+static uint64_t component_at(const struct st_jpeg_hw_plane *plane)
 {
     return plane->at - ((uint64_t)plane->y * plane->stride + (uint64_t)plane->x);
 }
 
 /* Whether all pixels of the window, in the image's region, are those of our own decoder. */
-static bool window_is_right(struct st_jpeg *own, const struct st_jpeg_engine_image *image, struct st_region window)
+static bool window_is_right(struct st_jpeg *own, const struct st_jpeg_hw_image *image, struct st_region window)
 {
     struct st_arena arena = {0};
     struct st_view view;
@@ -115,7 +115,7 @@ static bool window_is_right(struct st_jpeg *own, const struct st_jpeg_engine_ima
     uint8_t none[WIDTH];
     memset(none, ST_CHROMA_NONE, sizeof none);
     const bool grey = image->components == 1;
-    const struct st_jpeg_engine_plane *chroma = &image->plane[grey ? 0 : 1];
+    const struct st_jpeg_hw_plane *chroma = &image->plane[grey ? 0 : 1];
     const uint64_t at = (uint64_t)(uintptr_t)none;
     const struct st_job job = {.pixels = component_at(&image->plane[0]),
                                .stride = image->plane[0].stride,
@@ -136,16 +136,16 @@ static bool window_is_right(struct st_jpeg *own, const struct st_jpeg_engine_ima
     return same;
 }
 
-static bool is_right(struct st_jpeg *own, const struct st_jpeg_engine_image *image)
+static bool is_right(struct st_jpeg *own, const struct st_jpeg_hw_image *image)
 {
     return window_is_right(own, image, (struct st_region){0, 0, WIDTH, HEIGHT});
 }
 
 /* File `k`, and where its planes go: all the samplings, and grey. */
-static struct st_jpeg_engine_image image_of(int k, uint64_t memory)
+static struct st_jpeg_hw_image image_of(int k, uint64_t memory)
 {
     const int components = k == 4 ? 1 : 3, h = 1 + k % 2, v = 1 + k / 2 % 2;
-    struct st_jpeg_engine_image image = {
+    struct st_jpeg_hw_image image = {
         .bytes = file((struct jpeg_kind){.components = components, .h = {h}, .v = {v}, .quality = 60 + k}),
         .region = {0, 0, WIDTH, HEIGHT},
         .components = (uint32_t)components,
@@ -154,7 +154,7 @@ static struct st_jpeg_engine_image image_of(int k, uint64_t memory)
         .at = memory + (uint64_t)(3 * k) * PLANE,
         .size = 3 * PLANE};
     for (int c = 0; c < components; c++)
-        image.plane[c] = (struct st_jpeg_engine_plane){.at = memory + (uint64_t)(3 * k + c) * PLANE,
+        image.plane[c] = (struct st_jpeg_hw_plane){.at = memory + (uint64_t)(3 * k + c) * PLANE,
                                                        .stride = STRIDE,
                                                        .width = c ? (WIDTH + h - 1) / h : WIDTH,
                                                        .height = c ? (HEIGHT + v - 1) / v : HEIGHT};
@@ -176,15 +176,15 @@ static struct staged staged(uint64_t room, uint64_t expected_room, int apart, vo
                                *const *written = dlsym(library, "fake_written");
     struct staged out = {.right = -1};
     struct stoker_error err = {0};
-    struct st_jpeg_engine *engine = NULL;
-    struct st_jpeg_engine_image image[COUNT];
+    struct st_jpeg_hw *hw = NULL;
+    struct st_jpeg_hw_image image[COUNT];
     struct st_jpeg_pinned may = {.bytes = room};
     struct st_jpeg *own = st_jpeg_new();
     enum { PLACE = 3 * PLANE, OTHER = 0x5A };
     uint8_t *memory = malloc((COUNT + 1) * PLACE);
     pinned.memory = NULL;
     copies = 0;
-    if (st_jpeg_engine_nvjpeg.open(&engine, &device.base, COUNT, &may, NULL, &err) || may.bytes != expected_room)
+    if (st_jpeg_hw_nvjpeg.open(&hw, &device.base, COUNT, &may, NULL, &err) || may.bytes != expected_room)
         return out;
     out.waits = -syncs;
     memset(memory, OTHER, (COUNT + 1) * PLACE);
@@ -195,8 +195,8 @@ static struct staged staged(uint64_t room, uint64_t expected_room, int apart, vo
         for (uint32_t c = 0; c < image[k].components; c++)
             image[k].plane[c].at += PLACE;
     }
-    st_jpeg_engine_nvjpeg.start(engine, image, COUNT, 0);
-    st_jpeg_engine_nvjpeg.finish(engine, image, COUNT);
+    st_jpeg_hw_nvjpeg.start(hw, image, COUNT, 0);
+    st_jpeg_hw_nvjpeg.finish(hw, image, COUNT);
     out.right = 0;
     for (int k = 0; k < COUNT; k++) {
         out.right += image[k].there && is_right(own, &image[k]);
@@ -208,7 +208,7 @@ static struct staged staged(uint64_t room, uint64_t expected_room, int apart, vo
         left_inside += memory[(size_t)(apart + 1) * PLACE + (size_t)k] != OTHER;
     out.copies = copies;
     out.waits += syncs;
-    st_jpeg_engine_nvjpeg.close(engine);
+    st_jpeg_hw_nvjpeg.close(hw);
     st_jpeg_free(own);
     free(memory);
     return out;
@@ -250,13 +250,13 @@ static void files_in_place(void *library)
     enum { IMAGE = 3 * PLANE, EACH = 16384 };
     const unsigned char *const *given = dlsym(library, "fake_given"), *const *written = dlsym(library, "fake_written");
     struct st_jpeg_pinned may = {.bytes = COUNT * (IMAGE + EACH) + EACH};
-    struct st_jpeg_engine_image image[COUNT];
-    struct st_jpeg_engine *engine = NULL;
+    struct st_jpeg_hw_image image[COUNT];
+    struct st_jpeg_hw *hw = NULL;
     struct stoker_error err = {0};
     struct st_jpeg *own = st_jpeg_new();
     uint8_t *memory = malloc(COUNT * IMAGE);
     int right = 0;
-    if (!ok(!st_jpeg_engine_nvjpeg.open(&engine, &device.base, COUNT, &may, NULL, &err) && may.memory, "%s", err.message))
+    if (!ok(!st_jpeg_hw_nvjpeg.open(&hw, &device.base, COUNT, &may, NULL, &err) && may.memory, "%s", err.message))
         return;
     for (uint32_t k = 0; k < COUNT; k++) {
         image[k] = image_of((int)k, (uint64_t)(uintptr_t)memory);
@@ -266,14 +266,14 @@ static void files_in_place(void *library)
         free((void *)(uintptr_t)image[k].bytes.data);
         image[k].bytes.data = may.memory + k * EACH;
     }
-    st_jpeg_engine_nvjpeg.start(engine, image, COUNT, COUNT * EACH);
-    st_jpeg_engine_nvjpeg.finish(engine, image, COUNT);
+    st_jpeg_hw_nvjpeg.start(hw, image, COUNT, COUNT * EACH);
+    st_jpeg_hw_nvjpeg.finish(hw, image, COUNT);
     for (uint32_t k = 0; k < COUNT; k++)
         right += image[k].there && is_right(own, &image[k]) && is_pinned(given[k]) &&
                  (k == 1 || given[k] == image[k].bytes.data) && written[k] >= may.memory + COUNT * EACH;
     ok(right == COUNT, "files in pinned memory are not copied again, nor overwritten (%d)", right);
     free((void *)(uintptr_t)image[1].bytes.data);
-    st_jpeg_engine_nvjpeg.close(engine);
+    st_jpeg_hw_nvjpeg.close(hw);
     st_jpeg_free(own);
     free(memory);
 }
@@ -281,19 +281,19 @@ static void files_in_place(void *library)
 static void decoding(const int *open, const int *calls, const int *allocated_once)
 {
     struct stoker_error err = {0};
-    struct st_jpeg_engine *engine = NULL;
-    struct st_jpeg_engine_image image[COUNT];
+    struct st_jpeg_hw *hw = NULL;
+    struct st_jpeg_hw_image image[COUNT];
     struct st_jpeg *own = st_jpeg_new();
     struct st_jpeg_pinned files = {.bytes = 1 << 20};
-    int rc = st_jpeg_engine_nvjpeg.open(&engine, &device.base, COUNT, &files, NULL, &err);
-    if (!ok(rc == 0, "the engines open: %s", err.message))
+    int rc = st_jpeg_hw_nvjpeg.open(&hw, &device.base, COUNT, &files, NULL, &err);
+    if (!ok(rc == 0, "the hardware opens: %s", err.message))
         return;
     const int first = *calls;
-    const uint64_t memory = st_jpeg_engine_nvjpeg.take(&device.base, 3 * COUNT * PLANE);
+    const uint64_t memory = st_jpeg_hw_nvjpeg.take(&device.base, 3 * COUNT * PLANE);
     for (int k = 0; k < COUNT; k++)
         image[k] = image_of(k, memory);
-    st_jpeg_engine_nvjpeg.start(engine, image, COUNT, 0);
-    st_jpeg_engine_nvjpeg.finish(engine, image, COUNT);
+    st_jpeg_hw_nvjpeg.start(hw, image, COUNT, 0);
+    st_jpeg_hw_nvjpeg.finish(hw, image, COUNT);
     int right = 0;
     for (int k = 0; k < COUNT; k++)
         right += image[k].there && is_right(own, &image[k]);
@@ -303,8 +303,8 @@ static void decoding(const int *open, const int *calls, const int *allocated_onc
     uint8_t *refused = (uint8_t *)(uintptr_t)image[2].bytes.data;
     refused[0] = 0;
     const int second = *calls;
-    st_jpeg_engine_nvjpeg.start(engine, image, COUNT, 0);
-    st_jpeg_engine_nvjpeg.finish(engine, image, COUNT);
+    st_jpeg_hw_nvjpeg.start(hw, image, COUNT, 0);
+    st_jpeg_hw_nvjpeg.finish(hw, image, COUNT);
     const int tries = *calls - second;
     refused[0] = 0xFF;
     right = 0;
@@ -314,30 +314,30 @@ static void decoding(const int *open, const int *calls, const int *allocated_onc
        "one that the library refuses costs no other (%d right, %d calls)", right, tries);
 
     memset((void *)(uintptr_t)memory, 0, 3 * COUNT * PLANE);
-    st_jpeg_engine_nvjpeg.start(engine, image + 1, 3, 0);
-    st_jpeg_engine_nvjpeg.finish(engine, image + 1, 3);
+    st_jpeg_hw_nvjpeg.start(hw, image + 1, 3, 0);
+    st_jpeg_hw_nvjpeg.finish(hw, image + 1, 3);
     ok(image[1].there && is_right(own, &image[1]) && is_right(own, &image[3]) &&
            !is_right(own, &image[4]),
        "fewer the next time");
     record_fails = 1;
     const int before = syncs;
-    st_jpeg_engine_nvjpeg.start(engine, image, COUNT, 0);
+    st_jpeg_hw_nvjpeg.start(hw, image, COUNT, 0);
     record_fails = 0;
-    ok(syncs == before + 1, "without an event, the engines are waited for at once");
-    st_jpeg_engine_nvjpeg.finish(engine, image, COUNT);
+    ok(syncs == before + 1, "without an event, the hardware is waited for at once");
+    st_jpeg_hw_nvjpeg.finish(hw, image, COUNT);
     right = 0;
     for (int k = 0; k < COUNT; k++)
         right += image[k].there;
     ok(right == 0, "and what they made is not used");
     ok(*allocated_once == 1, "the library was asked for its memory once");
     spare = (1 << 30) / 10 + 1000;
-    ok(!st_jpeg_engine_nvjpeg.take(&device.base, 2000), "the last tenth of the memory is left to others");
-    const uint64_t little = st_jpeg_engine_nvjpeg.take(&device.base, 900);
+    ok(!st_jpeg_hw_nvjpeg.take(&device.base, 2000), "the last tenth of the memory is left to others");
+    const uint64_t little = st_jpeg_hw_nvjpeg.take(&device.base, 900);
     ok(little, "what lies before it is not");
     spare = 1 << 30;
-    st_jpeg_engine_nvjpeg.give(&device.base, little);
-    st_jpeg_engine_nvjpeg.give(&device.base, memory);
-    st_jpeg_engine_nvjpeg.close(engine);
+    st_jpeg_hw_nvjpeg.give(&device.base, little);
+    st_jpeg_hw_nvjpeg.give(&device.base, memory);
+    st_jpeg_hw_nvjpeg.close(hw);
     for (int k = 0; k < COUNT; k++)
         free((void *)(uintptr_t)image[k].bytes.data);
     st_jpeg_free(own);
@@ -346,9 +346,9 @@ static void decoding(const int *open, const int *calls, const int *allocated_onc
 }
 
 /* Image `k`, of which all but the first MCUs is to be decoded, and not the last ones either. */
-static struct st_jpeg_engine_image region_of(int k, uint64_t memory)
+static struct st_jpeg_hw_image region_of(int k, uint64_t memory)
 {
-    struct st_jpeg_engine_image image = image_of(k, memory);
+    struct st_jpeg_hw_image image = image_of(k, memory);
     image.region = (struct st_region){16, 16, 32, 16};
     for (uint32_t c = 0; c < image.components; c++) {
         image.plane[c].x = c ? 16 / (int32_t)image.h : 16;
@@ -358,17 +358,17 @@ static struct st_jpeg_engine_image region_of(int k, uint64_t memory)
 }
 
 /* How many images are right in a call for regions, or for whole images if there are no regions. */
-static int regions_right(struct st_jpeg_engine *engine, uint64_t memory)
+static int regions_right(struct st_jpeg_hw *hw, uint64_t memory)
 {
-    struct st_jpeg_engine_image image[COUNT];
+    struct st_jpeg_hw_image image[COUNT];
     struct st_jpeg *own = st_jpeg_new();
-    const bool regions = st_jpeg_engine_nvjpeg.regions(engine);
+    const bool regions = st_jpeg_hw_nvjpeg.regions(hw);
     int right = 0;
     memset((void *)(uintptr_t)memory, 0x5A, 3 * COUNT * PLANE);
     for (int k = 0; k < COUNT; k++)
         image[k] = regions ? region_of(k, memory) : image_of(k, memory);
-    st_jpeg_engine_nvjpeg.start(engine, image, COUNT, 0);
-    st_jpeg_engine_nvjpeg.finish(engine, image, COUNT);
+    st_jpeg_hw_nvjpeg.start(hw, image, COUNT, 0);
+    st_jpeg_hw_nvjpeg.finish(hw, image, COUNT);
     for (int k = 0; k < COUNT; k++) {
         /* Chroma at the region's edges needs the samples beside them. */
         right += image[k].there && (regions ? window_is_right(own, &image[k], (struct st_region){18, 18, 28, 12})
@@ -388,22 +388,22 @@ static void regions(int *no_regions, const int *decoded)
                                        "if images with them are refused",
                                        "if they are ignored",
                                        "if another region is decoded"};
-    const uint64_t memory = st_jpeg_engine_nvjpeg.take(&device.base, 3 * COUNT * PLANE);
+    const uint64_t memory = st_jpeg_hw_nvjpeg.take(&device.base, 3 * COUNT * PLANE);
     for (int k = 0; k < 6; k++) {
         struct stoker_error err = {0};
-        struct st_jpeg_engine *engine = NULL;
+        struct st_jpeg_hw *hw = NULL;
         struct st_jpeg_pinned files = {.bytes = 1 << 20};
         *no_regions = k;
-        if (!ok(!st_jpeg_engine_nvjpeg.open(&engine, &device.base, COUNT, &files, NULL, &err), "the engines open"))
+        if (!ok(!st_jpeg_hw_nvjpeg.open(&hw, &device.base, COUNT, &files, NULL, &err), "the hardware opens"))
             return;
         const int before = *decoded;
-        ok(regions_right(engine, memory) == COUNT && *decoded == before + (k ? 0 : COUNT) &&
-               st_jpeg_engine_nvjpeg.regions(engine) == !k,
+        ok(regions_right(hw, memory) == COUNT && *decoded == before + (k ? 0 : COUNT) &&
+               st_jpeg_hw_nvjpeg.regions(hw) == !k,
            "%s", what[k]);
-        st_jpeg_engine_nvjpeg.close(engine);
+        st_jpeg_hw_nvjpeg.close(hw);
     }
     *no_regions = 0;
-    st_jpeg_engine_nvjpeg.give(&device.base, memory);
+    st_jpeg_hw_nvjpeg.give(&device.base, memory);
 }
 
 /* The library is asked for memory when larger images come than ever before, and only then. */
@@ -421,31 +421,31 @@ static void larger_images(const int *allocated_times, const int *sides)
                 {4000, 4000, 3, {2048, 2048}, "nor without memory to spare"},
                 {4000, 4000, 3, {2048, 2048}, "which is not tried again"}};
     struct stoker_error err = {0};
-    struct st_jpeg_engine *engine = NULL;
+    struct st_jpeg_hw *hw = NULL;
     struct st_jpeg_pinned files = {.bytes = 1 << 20};
     const int before = *allocated_times;
-    if (!ok(!st_jpeg_engine_nvjpeg.open(&engine, &device.base, 1, &files, NULL, &err), "the engines open"))
+    if (!ok(!st_jpeg_hw_nvjpeg.open(&hw, &device.base, 1, &files, NULL, &err), "the hardware opens"))
         return;
-    const uint64_t memory = st_jpeg_engine_nvjpeg.take(&device.base, 3 * PLANE);
-    struct st_jpeg_engine_image image = image_of(0, memory);
+    const uint64_t memory = st_jpeg_hw_nvjpeg.take(&device.base, 3 * PLANE);
+    struct st_jpeg_hw_image image = image_of(0, memory);
     for (size_t k = 0; k < sizeof step / sizeof *step; k++) {
         image.plane[0].width = step[k].width;
         image.plane[0].height = step[k].height;
-        st_jpeg_engine_nvjpeg.start(engine, &image, 1, 0);
-        st_jpeg_engine_nvjpeg.finish(engine, &image, 1);
+        st_jpeg_hw_nvjpeg.start(hw, &image, 1, 0);
+        st_jpeg_hw_nvjpeg.finish(hw, &image, 1);
         ok(*allocated_times - before == step[k].times && sides[0] == step[k].sides[0] &&
                sides[1] == step[k].sides[1] && image.there,
            "%s", step[k].what);
     }
-    st_jpeg_engine_nvjpeg.give(&device.base, memory);
-    st_jpeg_engine_nvjpeg.close(engine);
+    st_jpeg_hw_nvjpeg.give(&device.base, memory);
+    st_jpeg_hw_nvjpeg.close(hw);
     free((void *)(uintptr_t)image.bytes.data);
 }
 
-static void absent(int *no_engines, int *no_hardware)
+static void absent(int *no_decoders, int *no_hardware)
 {
     struct stoker_error err = {0};
-    struct st_jpeg_engine *engine = NULL;
+    struct st_jpeg_hw *hw = NULL;
     struct st_nvjpeg nvjpeg;
     struct st_jpeg_pinned files = {.bytes = 1 << 20};
     ok(st_nvjpeg_load(&nvjpeg, "libno-such-library.so", &err) == STOKER_EUNSUPPORTED &&
@@ -455,29 +455,29 @@ static void absent(int *no_engines, int *no_hardware)
            strstr(err.message, "nvjpeg"),
        "one that is another: %s", err.message);
     *no_hardware = 1;
-    ok(st_jpeg_engine_nvjpeg.open(&engine, &device.base, 4, &files, NULL, &err) == STOKER_EUNSUPPORTED && !engine,
-       "a GPU without engines: %s", err.message);
+    ok(st_jpeg_hw_nvjpeg.open(&hw, &device.base, 4, &files, NULL, &err) == STOKER_EUNSUPPORTED && !hw,
+       "a GPU without hardware: %s", err.message);
     *no_hardware = 0;
-    *no_engines = 1;
-    ok(st_jpeg_engine_nvjpeg.open(&engine, &device.base, 4, &files, NULL, &err) == STOKER_EUNSUPPORTED && !engine,
+    *no_decoders = 1;
+    ok(st_jpeg_hw_nvjpeg.open(&hw, &device.base, 4, &files, NULL, &err) == STOKER_EUNSUPPORTED && !hw,
        "or that says so later: %s", err.message);
-    *no_engines = 0;
+    *no_decoders = 0;
 }
 
 /* ---- a slow start ---------------------------------------------------------------------------------- */
 
 struct starter {
     struct st_flag unwanted;
-    struct st_jpeg_engine *engine;
+    struct st_jpeg_hw *hw;
     struct stoker_error err;
     int rc;
 };
 
-static void *start_engine(void *argument)
+static void *start_hardware(void *argument)
 {
     struct starter *self = argument;
     struct st_jpeg_pinned files = {.bytes = 1 << 20};
-    self->rc = st_jpeg_engine_nvjpeg.open(&self->engine, &device.base, COUNT, &files, &self->unwanted, &self->err);
+    self->rc = st_jpeg_hw_nvjpeg.open(&self->hw, &device.base, COUNT, &files, &self->unwanted, &self->err);
     return NULL;
 }
 
@@ -492,7 +492,7 @@ static void slow_start(void *library)
         pthread_t thread;
         const int before = *states;
         *slow = 1;
-        if (pthread_create(&thread, NULL, start_engine, &starter)) {
+        if (pthread_create(&thread, NULL, start_hardware, &starter)) {
             ok(false, "a thread starts");
             return;
         }
@@ -502,16 +502,16 @@ static void slow_start(void *library)
         *slow = 0;
         pthread_join(thread, NULL);
         if (wanted) {
-            ok(starter.rc == STOKER_OK && *states == before + 1, "engines that start slowly are there in the end");
-            st_jpeg_engine_nvjpeg.close(starter.engine);
+            ok(starter.rc == STOKER_OK && *states == before + 1, "hardware that starts slowly is there in the end");
+            st_jpeg_hw_nvjpeg.close(starter.hw);
         } else {
-            ok(starter.rc == STOKER_ECANCELED && !starter.engine && *states == before,
+            ok(starter.rc == STOKER_ECANCELED && !starter.hw && *states == before,
                "what nobody wants any more is not started to the end: %s", starter.err.message);
         }
         ok(*open == 0 && streams == 0 && events == 0 && entered == 0, "everything was given back");
     }
     struct starter starter = {.unwanted.set = true};
-    start_engine(&starter);
+    start_hardware(&starter);
     ok(starter.rc == STOKER_ECANCELED && *open == 0, "nor begun: %s", starter.err.message);
 }
 
@@ -534,7 +534,7 @@ int main(int argc, char **argv)
     files_in_place(fake);
     regions(dlsym(fake, "fake_no_regions"), dlsym(fake, "fake_regions"));
     larger_images(dlsym(fake, "fake_allocated"), dlsym(fake, "fake_sides"));
-    absent(dlsym(fake, "fake_no_engines"), dlsym(fake, "fake_no_hardware"));
+    absent(dlsym(fake, "fake_no_decoders"), dlsym(fake, "fake_no_hardware"));
     slow_start(fake);
     ok(*open == 0 && streams == 0 && events == 0 && entered == 0,
        "also after these everything was given back");

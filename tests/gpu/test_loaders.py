@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import stoker
 import torch
-from conftest import assert_same, load, on_cpu, reference, training, wait_for_engines
+from conftest import assert_same, load, on_cpu, reference, training, wait_for_hardware
 from stoker import transforms as T
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -248,11 +248,11 @@ def test_two_processes_under_torchrun(folder, tmp_path):
     assert got.returncode == 0 and "True True" in got.stdout, got.stdout + got.stderr
 
 
-@pytest.mark.parametrize("engines", ["off", "all"])
-def test_memory_stays_flat(folder, engines):
-    loader = load(folder, batch_size=8, jpeg_hardware=engines)
-    if engines != "off":
-        wait_for_engines(loader)
+@pytest.mark.parametrize("hardware", ["off", "all"])
+def test_memory_stays_flat(folder, hardware):
+    loader = load(folder, batch_size=8, jpeg_hardware=hardware)
+    if hardware != "off":
+        wait_for_hardware(loader)
     free, warm = [], 6  # epochs until every slot has been used, by the CPUs at least
     for epoch in range(100):
         for images, labels in loader:
@@ -260,12 +260,12 @@ def test_memory_stays_flat(folder, engines):
         torch.cuda.synchronize()
         free.append(torch.cuda.mem_get_info()[0])
     fell = [before - after for before, after in itertools.pairwise(free[warm:]) if after < before]
-    # The engines get memory of a slot when they first meet it, for at most twice the slots in use, and nvJPEG has some allocated
+    # The hardware gets memory of a slot when it first meets it, for at most twice the slots in use, and nvJPEG has some allocated
     # for images of a new size. Both come late where the CPUs are quick, but not again and again.
-    assert len(fell) <= (1 if engines == "off" else 20), fell
+    assert len(fell) <= (1 if hardware == "off" else 20), fell
     del loader
     for _ in range(4):
-        list(load(folder, batch_size=8, jpeg_hardware=engines))
+        list(load(folder, batch_size=8, jpeg_hardware=hardware))
     torch.cuda.synchronize()
     assert torch.cuda.mem_get_info()[0] >= free[warm] - (64 << 20)
 

@@ -62,7 +62,7 @@ static void counted(const char *library, void (*pass)(int))
            near(sample.dram_active, 0.55),
        "after 100 ms: the multiprocessors' activity");
     ok(sample.tensor_active == -1, "a counter that this GPU lacks is not known");
-    ok(near(sample.jpeg_engines, 3.5), "seven engines, each half busy (%g)", sample.jpeg_engines);
+    ok(near(sample.jpeg_hardware, 3.5), "seven decoders, each half busy (%g)", sample.jpeg_hardware);
     ok(near(sample.pcie_out, 2 << 20) && near(sample.pcie_in, 8 << 20), "PCIe in bytes a second");
     ok(sample.seconds >= 0.1 && sample.seconds < 60, "of an interval of %g s", sample.seconds);
     const double seconds = sample.seconds;

@@ -10,7 +10,7 @@ import threading
 import pytest
 import stoker
 import torch
-from conftest import assert_same, load, on_cpu, reference, wait_for_engines
+from conftest import assert_same, load, on_cpu, reference, wait_for_hardware
 from stoker import _ext
 
 CYCLES = 20_000_000  # about 10 ms of a GPU that does nothing
@@ -46,13 +46,13 @@ def test_delayed_kernels_on_the_default_stream(folder, where):
     assert_same(got, reference_epochs(folder, batch_size=8))
 
 
-def test_delayed_kernels_after_the_jpeg_engines(folder):
-    """The engines write to a slot's memory without regard to streams."""
+def test_delayed_kernels_after_the_jpeg_hardware(folder):
+    """The hardware writes to a slot's memory without regard to streams."""
     loader = load(folder, batch_size=8, prefetch_factor=1, num_workers=1, jpeg_hardware="all")
-    wait_for_engines(loader)
+    wait_for_hardware(loader)
     assert_same(delayed_copies(loader), reference_epochs(folder, batch_size=8))
     device = loader.stats()["device"]
-    assert device["files_decoded_there"] or device["engines_note"]
+    assert device["files_decoded_there"] or device["jpeg_hardware_note"]
 
 
 @pytest.mark.parametrize("where", ["cpu", "cuda"])

@@ -1,10 +1,10 @@
-/* soak.c - the soak of the JPEG engines without a GPU: random files through all of the GPU's code
+/* soak.c - the soak of the JPEG hardware without a GPU: random files through all of the GPU's code
  *
  *   BUILD/tests/gpu/soak_files FOLDER 10000 2000 1
  *   BUILD/tests/gpu_host/gpu_host_soak FOLDER BUILD/tests/gpu/libfake_nvjpeg.so
  *
  * The driver is made of threads and host memory, the kernels are compiled for the CPU, and nvJPEG is
- * played by libjpeg. What it cannot show is what real engines decode: see tests/gpu/soak.py. Not a test
+ * played by libjpeg. What it cannot show is what real hardware decodes: see tests/gpu/soak.py. Not a test
  * of `make test`, because many files take minutes.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -25,7 +25,7 @@ static const char *const texts[] = {
     "color_jitter(brightness=0.4,contrast=0.4)",
 };
 static const struct st_devices gpu = {
-    .kind = &st_device_cuda, .pinned = &st_pinned_cuda, .engine = &st_jpeg_engine_nvjpeg};
+    .kind = &st_device_cuda, .pinned = &st_pinned_cuda, .jpeg_hw = &st_jpeg_hw_nvjpeg};
 
 static struct stoker_stats stats_of(struct stoker_loader *loader)
 {
@@ -35,18 +35,18 @@ static struct stoker_stats stats_of(struct stoker_loader *loader)
 }
 
 static struct stoker_loader *open_loader(struct stoker_dataset *data, const struct st_devices *devices,
-                                         const char *text, enum stoker_engines engines)
+                                         const char *text, enum stoker_jpeg_hardware hardware)
 {
     struct stoker_loader_options opt = harness_options(BATCH, 1);
     struct stoker_error err = {0};
     struct stoker_pipeline *pipe = NULL;
     struct stoker_loader *loader = NULL;
     opt.dtype = STOKER_DTYPE_U8;
-    opt.prefetch = 24; /* engines rest while half of these batches are ready */
+    opt.prefetch = 24; /* hardware rests while half of these batches are ready */
     opt.pinned_limit = 64 << 20;
     opt.on_error = STOKER_ON_ERROR_REPLACE;
     opt.pixel_limit = 1 << 28;
-    opt.engines = engines;
+    opt.jpeg_hardware = hardware;
     if (!st_pipeline_open(&pipe, text, &err))
         (void)st_loader_open(&loader, data, pipe, &opt, devices, &err);
     st_pipeline_drop(pipe);
@@ -58,7 +58,7 @@ static struct stoker_loader *open_loader(struct stoker_dataset *data, const stru
 static void wait_until_open(struct stoker_loader *loader)
 {
     struct stoker_stats stats = stats_of(loader);
-    for (; stats.engines_open < ENGINE_THREADS && !stats.engine_note; stats = stats_of(loader))
+    for (; stats.jpeg_hardware_open < ENGINE_THREADS && !stats.jpeg_hardware_note; stats = stats_of(loader))
         usleep(1000);
 }
 
@@ -84,14 +84,14 @@ static bool take_rows(struct stoker_loader *loader, uint64_t *digests, uint64_t 
     return at == count;
 }
 
-/* Epochs with engines against one of the CPU alone. */
-static void compare(struct stoker_dataset *data, const char *text, enum stoker_engines engines,
+/* Epochs with hardware against one of the CPU alone. */
+static void compare(struct stoker_dataset *data, const char *text, enum stoker_jpeg_hardware hardware,
                     int epochs)
 {
     const uint64_t count = st_dataset_count(data);
     uint64_t *want = st_calloc(count, sizeof *want), *got = st_calloc(count, sizeof *got), differ = 0;
-    struct stoker_loader *cpu = open_loader(data, NULL, text, STOKER_ENGINES_OFF);
-    struct stoker_loader *loader = open_loader(data, &gpu, text, engines);
+    struct stoker_loader *cpu = open_loader(data, NULL, text, STOKER_JPEG_HARDWARE_OFF);
+    struct stoker_loader *loader = open_loader(data, &gpu, text, hardware);
     bool good = want && got && cpu && loader && take_rows(cpu, want, count);
     if (good)
         wait_until_open(loader);
@@ -101,18 +101,18 @@ static void compare(struct stoker_dataset *data, const char *text, enum stoker_e
             differ += got[row] != want[row];
     }
     const struct stoker_stats stats = loader ? stats_of(loader) : (struct stoker_stats){0};
-    ok(good && !differ && stats.engine_rows,
-       "%s, %d epochs of %llu files, %llu by engines, which failed at %llu; %llu rows differ; %s%s",
-       engines == STOKER_ENGINES_ALL ? "all" : "known", epochs, (unsigned long long)count,
-       (unsigned long long)stats.engine_rows, (unsigned long long)stats.engine_failures,
-       (unsigned long long)differ, text, stats.engine_note ? stats.engine_note : "");
+    ok(good && !differ && stats.jpeg_hardware_rows,
+       "%s, %d epochs of %llu files, %llu by hardware, which failed at %llu; %llu rows differ; %s%s",
+       hardware == STOKER_JPEG_HARDWARE_ALL ? "all" : "known", epochs, (unsigned long long)count,
+       (unsigned long long)stats.jpeg_hardware_rows, (unsigned long long)stats.jpeg_hardware_failures,
+       (unsigned long long)differ, text, stats.jpeg_hardware_note ? stats.jpeg_hardware_note : "");
     st_loader_close(cpu);
     st_loader_close(loader);
     free(want);
     free(got);
 }
 
-static void soak(const char *folder, const char *pattern, enum stoker_engines engines, int epochs)
+static void soak(const char *folder, const char *pattern, enum stoker_jpeg_hardware hardware, int epochs)
 {
     const struct stoker_dataset_options opt = {.size = sizeof opt, .fields = "jpg"};
     struct stoker_error err = {0};
@@ -124,7 +124,7 @@ static void soak(const char *folder, const char *pattern, enum stoker_engines en
         return;
     }
     for (size_t k = 0; k < sizeof texts / sizeof *texts; k++)
-        compare(data, texts[k], engines, epochs);
+        compare(data, texts[k], hardware, epochs);
     st_dataset_drop(data);
 }
 
@@ -141,8 +141,8 @@ int main(int argc, char **argv)
     /* Once it is loaded it is found by its name. */
     if (!ok(dlopen(argv[2], RTLD_NOW | RTLD_GLOBAL) != NULL, "%s opens", argv[2]))
         return done_testing();
-    soak(argv[1], "good-*.tar", STOKER_ENGINES_ALL, 2);
-    soak(argv[1], "*.tar", STOKER_ENGINES_KNOWN, 3);
+    soak(argv[1], "good-*.tar", STOKER_JPEG_HARDWARE_ALL, 2);
+    soak(argv[1], "*.tar", STOKER_JPEG_HARDWARE_KNOWN, 3);
     const struct fake_cuda_counts left = fake_cuda_count();
     ok(!left.illegal && !left.allocations && !left.streams && !left.events,
        "everything was given back (%d, %d, %d), and nothing touched memory of others (%d)",

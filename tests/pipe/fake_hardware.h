@@ -1,4 +1,4 @@
-/* fake_hardware.h - a device's JPEG engines, played by libjpeg, and epochs of loaders that use them
+/* fake_hardware.h - a device's JPEG hardware, played by libjpeg, and epochs of loaders that use it
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,7 +12,7 @@
 
 enum { COUNT = 96, BATCH = 24, BATCHES = COUNT / BATCH };
 
-/* What a test wants of the engines, and what they saw. */
+/* What a test wants of the hardware, and what it saw. */
 static struct {
     bool open_fails, no_memory, takes_nothing;
     uint32_t lost; /* every `lost`th image does not arrive; 0: all do */
@@ -32,109 +32,109 @@ static struct {
     _Atomic uint32_t opening; /* by so many threads now */
     _Atomic uint32_t parts; /* images of which it decoded a part */
     _Atomic uint32_t apart; /* images that do not lie right behind the one before */
-} engine;
+} hardware;
 
-struct st_jpeg_engine {
+struct st_jpeg_hw {
     bool under_way, fails;
     struct st_jpeg_pinned pinned;
 };
 
-static int engine_open(struct st_jpeg_engine **out, struct st_device *device, uint32_t most,
+static int hw_open(struct st_jpeg_hw **out, struct st_device *device, uint32_t most,
                        struct st_jpeg_pinned *pinned, const struct st_flag *unwanted, struct stoker_error *err)
 {
-    if (engine.opens_slowly) {
-        engine.opening++;
+    if (hardware.opens_slowly) {
+        hardware.opening++;
         while (!atomic_load(&unwanted->set))
             usleep(200);
-        engine.opening--;
+        hardware.opening--;
         return st_fail(err, STOKER_ECANCELED, "no longer wanted");
     }
-    engine.offered = pinned->bytes;
-    if (engine.pins_nothing)
+    hardware.offered = pinned->bytes;
+    if (hardware.pins_nothing)
         pinned->bytes = 0;
-    else if (engine.pins)
-        pinned->bytes = engine.pins;
-    if (engine.open_fails)
-        return st_fail(err, STOKER_EUNSUPPORTED, "the engines are on strike");
-    engine.wrong += !device || !most;
+    else if (hardware.pins)
+        pinned->bytes = hardware.pins;
+    if (hardware.open_fails)
+        return st_fail(err, STOKER_EUNSUPPORTED, "the hardware is on strike");
+    hardware.wrong += !device || !most;
     *out = calloc(1, sizeof **out);
     pinned->memory = pinned->bytes ? malloc(pinned->bytes) : NULL;
     (*out)->pinned = *pinned;
-    engine.open++;
+    hardware.open++;
     return 0;
 }
 
-static void engine_close(struct st_jpeg_engine *self)
+static void hw_close(struct st_jpeg_hw *self)
 {
     free(self->pinned.memory);
     free(self);
-    engine.open--;
+    hardware.open--;
 }
 
-static bool engine_regions(const struct st_jpeg_engine *self)
+static bool hw_regions(const struct st_jpeg_hw *self)
 {
-    engine.wrong += self->under_way;
-    return !engine.whole_images;
+    hardware.wrong += self->under_way;
+    return !hardware.whole_images;
 }
 
-static bool engine_takes(const struct st_jpeg_frame *frame)
+static bool hw_takes(const struct st_jpeg_frame *frame)
 {
-    return !engine.takes_nothing && !frame->ignored_factors;
+    return !hardware.takes_nothing && !frame->ignored_factors;
 }
 
-static bool engine_held(uint32_t count)
+static bool hardware_held(uint32_t count)
 {
-    struct stoker_loader *loader = engine.watched;
-    uint32_t hold = engine.hold;
-    if (!loader || !hold || count < hold || !atomic_compare_exchange_strong(&engine.hold, &hold, 0))
+    struct stoker_loader *loader = hardware.watched;
+    uint32_t hold = hardware.hold;
+    if (!loader || !hold || count < hold || !atomic_compare_exchange_strong(&hardware.hold, &hold, 0))
         return false;
-    engine.held = count;
+    hardware.held = count;
     while (!atomic_load(&loader->stopping))
         usleep(200);
     return true;
 }
 
 /* Files in pinned memory have to be where the images will not be. */
-static void engine_look(const struct st_jpeg_pinned *pinned, struct st_bytes file, uint64_t used)
+static void hardware_look(const struct st_jpeg_pinned *pinned, struct st_bytes file, uint64_t used)
 {
     const bool there = pinned->memory && file.data >= pinned->memory && file.data < pinned->memory + pinned->bytes;
-    engine.in_place += there;
-    engine.wrong += there && (uint64_t)(file.data - pinned->memory) + file.size > used;
+    hardware.in_place += there;
+    hardware.wrong += there && (uint64_t)(file.data - pinned->memory) + file.size > used;
 }
 
-/* Writes no pixels before `finish`, as late as engines may be. */
-static void engine_start(struct st_jpeg_engine *self, struct st_jpeg_engine_image *image, uint32_t count,
+/* Writes no pixels before `finish`, as late as hardware may be. */
+static void hw_start(struct st_jpeg_hw *self, struct st_jpeg_hw_image *image, uint32_t count,
                          uint64_t used)
 {
-    enum { IMAGES = 256 << 10 }; /* of the engine's part of the pinned memory, where it may write */
+    enum { IMAGES = 256 << 10 }; /* of the hardware's part of the pinned memory, where it may write */
     const uint64_t rest = self->pinned.bytes - used;
-    engine.wrong += used > self->pinned.bytes;
+    hardware.wrong += used > self->pinned.bytes;
     if (rest)
         memset(self->pinned.memory + used, HOST_SPOILT, rest < IMAGES ? rest : IMAGES);
-    engine.wrong += self->under_way || !count || image[0].there;
+    hardware.wrong += self->under_way || !count || image[0].there;
     self->under_way = true;
     uint64_t bytes = 0;
     for (uint32_t k = 0; k < count; k++) {
         for (uint32_t c = 0; c < image[k].components; c++) {
-            const struct st_jpeg_engine_plane *plane = &image[k].plane[c];
-            engine.wrong += plane->at < image[k].at || plane->at >= image[k].at + image[k].size;
+            const struct st_jpeg_hw_plane *plane = &image[k].plane[c];
+            hardware.wrong += plane->at < image[k].at || plane->at >= image[k].at + image[k].size;
         }
         memset((void *)(uintptr_t)image[k].at, HOST_SPOILT, image[k].size);
-        engine.grey += image[k].components == 1;
-        engine.bytes += image[k].bytes.size;
+        hardware.grey += image[k].components == 1;
+        hardware.bytes += image[k].bytes.size;
         bytes += image[k].size + image[k].bytes.size;
-        engine_look(&self->pinned, image[k].bytes, used);
-        engine.wrong += !image[k].at;
-        engine.apart += k && image[k].at != image[k - 1].at + image[k - 1].size;
+        hardware_look(&self->pinned, image[k].bytes, used);
+        hardware.wrong += !image[k].at;
+        hardware.apart += k && image[k].at != image[k - 1].at + image[k - 1].size;
     }
-    if (bytes > engine.held_most)
-        engine.held_most = bytes;
-    if (count > engine.largest)
-        engine.largest = count;
-    self->fails = engine_held(count);
+    if (bytes > hardware.held_most)
+        hardware.held_most = bytes;
+    if (count > hardware.largest)
+        hardware.largest = count;
+    self->fails = hardware_held(count);
 }
 
-static bool engine_decode(const struct st_jpeg_engine_image *image)
+static bool hw_decode(const struct st_jpeg_hw_image *image)
 {
     const struct st_region *region = &image->region;
     const struct planes_region part = {region->x, region->y, region->width, region->height};
@@ -142,70 +142,70 @@ static bool engine_decode(const struct st_jpeg_engine_image *image)
                        region->height == (uint32_t)image->plane[0].height;
     uint8_t *to[3] = {0};
     size_t pitch[3] = {0};
-    engine.parts += !whole;
-    engine.wrong += engine.whole_images && !whole;
+    hardware.parts += !whole;
+    hardware.wrong += hardware.whole_images && !whole;
     for (uint32_t c = 0; c < image->components; c++) {
-        const struct st_jpeg_engine_plane *plane = &image->plane[c];
+        const struct st_jpeg_hw_plane *plane = &image->plane[c];
         to[c] = (uint8_t *)(uintptr_t)plane->at;
         pitch[c] = plane->stride;
         const uint32_t h = c ? image->h : 1, v = c ? image->v : 1;
-        engine.wrong += !plane->at || plane->width < 1 || plane->height < 1 || plane->stride < (region->width + h - 1) / h ||
+        hardware.wrong += !plane->at || plane->width < 1 || plane->height < 1 || plane->stride < (region->width + h - 1) / h ||
                         (uint32_t)plane->x * h != region->x || (uint32_t)plane->y * v != region->y;
     }
     return jpeg_planes(image->bytes.data, image->bytes.size, &part, to, pitch);
 }
 
-static void engine_finish(struct st_jpeg_engine *self, struct st_jpeg_engine_image *image, uint32_t count)
+static void hw_finish(struct st_jpeg_hw *self, struct st_jpeg_hw_image *image, uint32_t count)
 {
-    engine.wrong += !self->under_way;
+    hardware.wrong += !self->under_way;
     self->under_way = false;
-    if (engine.delay_us)
-        usleep(engine.delay_us * count);
+    if (hardware.delay_us)
+        usleep(hardware.delay_us * count);
     for (uint32_t k = 0; k < count; k++) {
-        const uint32_t number = ++engine.images;
-        const bool lost = self->fails || (engine.lost && number % engine.lost == 0);
-        image[k].there = !lost && engine_decode(&image[k]);
+        const uint32_t number = ++hardware.images;
+        const bool lost = self->fails || (hardware.lost && number % hardware.lost == 0);
+        image[k].there = !lost && hw_decode(&image[k]);
     }
 }
 
-static uint64_t engine_take(struct st_device *device, uint64_t bytes)
+static uint64_t hw_take(struct st_device *device, uint64_t bytes)
 {
     (void)device;
-    if (engine.no_memory)
+    if (hardware.no_memory)
         return 0;
-    engine.memory++;
+    hardware.memory++;
     return (uint64_t)(uintptr_t)malloc(bytes);
 }
 
-static void engine_give(struct st_device *device, uint64_t memory)
+static void hw_give(struct st_device *device, uint64_t memory)
 {
     (void)device;
-    engine.memory--;
+    hardware.memory--;
     free((void *)(uintptr_t)memory);
 }
 
-static const struct st_jpeg_engine_kind engine_kind = {.name = "test",
-                                                       .open = engine_open,
-                                                       .close = engine_close,
-                                                       .regions = engine_regions,
-                                                       .takes = engine_takes,
-                                                       .start = engine_start,
-                                                       .finish = engine_finish,
-                                                       .take = engine_take,
-                                                       .give = engine_give};
-static const struct st_devices engine_devices = {.kind = &host_kind, .engine = &engine_kind};
+static const struct st_jpeg_hw_kind hardware_kind = {.name = "test",
+                                                       .open = hw_open,
+                                                       .close = hw_close,
+                                                       .regions = hw_regions,
+                                                       .takes = hw_takes,
+                                                       .start = hw_start,
+                                                       .finish = hw_finish,
+                                                       .take = hw_take,
+                                                       .give = hw_give};
+static const struct st_devices hardware_devices = {.kind = &host_kind, .jpeg_hw = &hardware_kind};
 
 static struct stoker_item *items;
 static struct stoker_stats stats; /* of the loader that ran last */
-static char engine_note[256];     /* of its engines */
+static char jpeg_hardware_note[256];     /* of its hardware */
 
-/* Engines take a while to open. */
-static inline void wait_for_engines(struct stoker_loader *loader)
+/* Hardware take a while to open. */
+static inline void wait_for_hardware(struct stoker_loader *loader)
 {
     for (int k = 0; k < 30000; k++) {
         pthread_mutex_lock(&loader->lock);
         const bool settled =
-            loader->engines.ready == loader->engines.threads || loader->engines.note.code;
+            loader->jpeg.ready == loader->jpeg.threads || loader->jpeg.note.code;
         pthread_mutex_unlock(&loader->lock);
         if (settled)
             return;
@@ -224,11 +224,11 @@ static inline uint32_t epoch_on(const struct st_devices *devices, const char *te
         note("%s", err.message);
         return 0;
     }
-    wait_for_engines(loader);
+    wait_for_hardware(loader);
     if (st_loader_start(loader, NULL, 0, NULL) == 0)
         taken = harness_take(loader, digests, BATCHES + 1, NULL);
     st_loader_stats(loader, &stats);
-    snprintf(engine_note, sizeof engine_note, "%s", stats.engine_note ? stats.engine_note : "");
+    snprintf(jpeg_hardware_note, sizeof jpeg_hardware_note, "%s", stats.jpeg_hardware_note ? stats.jpeg_hardware_note : "");
     st_loader_close(loader);
     return taken;
 }
@@ -244,34 +244,34 @@ static inline struct stoker_loader_options small_options(uint32_t batch, int32_t
 static inline struct stoker_loader_options fast_options(void)
 {
     struct stoker_loader_options opt = small_options(BATCH, 2);
-    opt.engines = STOKER_ENGINES_ALL;
+    opt.jpeg_hardware = STOKER_JPEG_HARDWARE_ALL;
     return opt;
 }
 
-/* Engines had their part in the epoch. On a busy machine the workers may be through before they come to
+/* Hardware had their part in the epoch. On a busy machine the workers may be through before they come to
  * it. */
 static inline bool had_part(void)
 {
-    if (engine.no_memory)
-        return *engine_note;
-    return (engine.lost == 1 || stats.engine_rows) && (!engine.lost || stats.engine_failures);
+    if (hardware.no_memory)
+        return *jpeg_hardware_note;
+    return (hardware.lost == 1 || stats.jpeg_hardware_rows) && (!hardware.lost || stats.jpeg_hardware_failures);
 }
 
 enum { TRIES = 5000 };
 
-/* The batches are those of the CPU, with engines at work if `wanted`. */
+/* The batches are those of the CPU, with hardware at work if `wanted`. */
 static inline bool same(const char *text, const struct stoker_loader_options *opt, bool wanted)
 {
     uint64_t cpu[BATCHES + 1], device[BATCHES + 1];
     bool equal = epoch_on(NULL, text, opt, cpu) == BATCHES;
-    const uint32_t before = host.wrong + engine.wrong;
+    const uint32_t before = host.wrong + hardware.wrong;
     for (int try = 0; equal && try < TRIES; try++) {
-        equal = epoch_on(&engine_devices, text, opt, device) == BATCHES &&
+        equal = epoch_on(&hardware_devices, text, opt, device) == BATCHES &&
                 !memcmp(cpu, device, BATCHES * sizeof *cpu);
         if (!wanted || had_part())
             break;
     }
-    return equal && host.wrong + engine.wrong == before;
+    return equal && host.wrong + hardware.wrong == before;
 }
 
 static const char *const texts[] = {

@@ -1,4 +1,4 @@
-/* A device's JPEG engines beside the workers: the same bytes, whoever decodes, and whatever fails.
+/* A device's JPEG hardware beside the workers: the same bytes, whoever decodes, and whatever fails.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,141 +13,141 @@ static void pipelines(void)
     const struct stoker_loader_options opt = fast_options();
     for (uint32_t k = 0; k < share_of(sizeof texts / sizeof *texts); k++) {
         const bool equal = same(texts[k], &opt, true);
-        ok(equal && stats.engine_rows > 0 && stats.engine_failures == 0 && !*engine_note,
-           "%llu of %d rows by engines: %s", (unsigned long long)stats.engine_rows, COUNT, texts[k]);
+        ok(equal && stats.jpeg_hardware_rows > 0 && stats.jpeg_hardware_failures == 0 && !*jpeg_hardware_note,
+           "%llu of %d rows by hardware: %s", (unsigned long long)stats.jpeg_hardware_rows, COUNT, texts[k]);
     }
-    ok(engine.largest > 1, "engines are given several images at once (%u)", engine.largest);
-    for (int k = 0; k < 20 && !engine.grey; k++) /* which tickets they take is a matter of timing */
+    ok(hardware.largest > 1, "hardware is given several images at once (%u)", hardware.largest);
+    for (int k = 0; k < 20 && !hardware.grey; k++) /* which tickets they take is a matter of timing */
         same(texts[0], &opt, true);
-    ok(engine.grey > 0, "grey ones among them (%u)", engine.grey);
-    ok(engine.parts > 0, "only parts of some are decoded (%u of %u)", engine.parts, engine.images);
-    engine.whole_images = true;
-    ok(same(texts[0], &opt, true) && stats.engine_rows > 0, "whole images, if engines cannot decode parts");
-    engine.whole_images = false;
-    ok(same("pad(padding=2); random_resized_crop(size=24)", &opt, false) && stats.engine_rows == 0,
+    ok(hardware.grey > 0, "grey ones among them (%u)", hardware.grey);
+    ok(hardware.parts > 0, "only parts of some are decoded (%u of %u)", hardware.parts, hardware.images);
+    hardware.whole_images = true;
+    ok(same(texts[0], &opt, true) && stats.jpeg_hardware_rows > 0, "whole images, if hardware cannot decode parts");
+    hardware.whole_images = false;
+    ok(same("pad(padding=2); random_resized_crop(size=24)", &opt, false) && stats.jpeg_hardware_rows == 0,
        "what needs pixels before the end is the CPU's");
-    ok(same("random_resized_crop(size=24); grayscale", &opt, false) && stats.engine_rows == 0,
+    ok(same("random_resized_crop(size=24); grayscale", &opt, false) && stats.jpeg_hardware_rows == 0,
        "so are images of one channel");
 }
 
 static void fidelity(void)
 {
     struct stoker_loader_options opt = fast_options();
-    opt.engines = STOKER_ENGINES_OFF;
-    const uint32_t before = engine.images;
-    ok(same(texts[0], &opt, false) && stats.engine_rows == 0 && engine.images == before,
-       "off: the engines are left alone");
+    opt.jpeg_hardware = STOKER_JPEG_HARDWARE_OFF;
+    const uint32_t before = hardware.images;
+    ok(same(texts[0], &opt, false) && stats.jpeg_hardware_rows == 0 && hardware.images == before,
+       "off: the hardware is left alone");
     opt = fast_options();
     opt.augment_on = STOKER_PLACE_CPU;
-    ok(same(texts[0], &opt, false) && engine.images == before,
+    ok(same(texts[0], &opt, false) && hardware.images == before,
        "so they are where the CPU finishes images");
     opt = fast_options();
     opt.workers = 0;
-    ok(same(texts[0], &opt, false) && engine.images == before && *engine_note,
-       "and where there are no threads: %s", engine_note);
+    ok(same(texts[0], &opt, false) && hardware.images == before && *jpeg_hardware_note,
+       "and where there are no threads: %s", jpeg_hardware_note);
 }
 
-/* An engine thread finds out which files the engines cannot have without decoding them: an op that needs
+/* A JPEG thread finds out which files the hardware cannot have without decoding them: an op that needs
  * pixels is run only when the sample is made. */
 static void decoded_once(const char *text)
 {
     const struct stoker_loader_options opt = fast_options();
     struct stoker_error err = {0};
-    struct stoker_loader *loader = harness_open_on(&engine_devices, items, COUNT, text, &opt, &err);
-    uint64_t digests[BATCHES + 1], by_engine_threads = 0, decodes = 0, epochs = 0;
-    wait_for_engines(loader);
-    for (; epochs < 200 && !by_engine_threads; epochs++) {
+    struct stoker_loader *loader = harness_open_on(&hardware_devices, items, COUNT, text, &opt, &err);
+    uint64_t digests[BATCHES + 1], by_jpeg_threads = 0, decodes = 0, epochs = 0;
+    wait_for_hardware(loader);
+    for (; epochs < 200 && !by_jpeg_threads; epochs++) {
         st_loader_start(loader, NULL, 0, NULL);
         harness_take(loader, digests, BATCHES + 1, NULL);
         st_loader_stop(loader);
-        for (uint32_t k = 0; k < loader->engines.count; k++)
-            by_engine_threads += loader->engines.worker[k].worker.samples;
+        for (uint32_t k = 0; k < loader->jpeg.count; k++)
+            by_jpeg_threads += loader->jpeg.worker[k].worker.samples;
     }
     for (uint32_t codec = 0; codec < ST_CODECS_MAX; codec++)
         for (uint32_t path = 0; path < ST_PATHS_MAX; path++)
             decodes += st_loader_files(loader, codec, path);
-    for (uint32_t k = 0; k < loader->engines.count; k++)
-        decodes += loader->engines.worker[k].rows;
-    ok(decodes == epochs * COUNT && by_engine_threads,
-       "%llu decodes of %llu samples, of which engine threads made %llu: %s", (unsigned long long)decodes,
-       (unsigned long long)epochs * COUNT, (unsigned long long)by_engine_threads, text);
+    for (uint32_t k = 0; k < loader->jpeg.count; k++)
+        decodes += loader->jpeg.worker[k].rows;
+    ok(decodes == epochs * COUNT && by_jpeg_threads,
+       "%llu decodes of %llu samples, of which JPEG threads made %llu: %s", (unsigned long long)decodes,
+       (unsigned long long)epochs * COUNT, (unsigned long long)by_jpeg_threads, text);
     st_loader_close(loader);
 }
 
-/* Engine threads that get no file for the engines leave the next tickets to the workers. */
-static void no_files_for_engines(const struct stoker_loader_options *opt)
+/* JPEG threads that get no file for the hardware leave the next tickets to the workers. */
+static void no_files_for_hardware(const struct stoker_loader_options *opt)
 {
     struct stoker_error err = {0};
-    struct stoker_loader *loader = harness_open_on(&engine_devices, items, COUNT, texts[0], opt, &err);
+    struct stoker_loader *loader = harness_open_on(&hardware_devices, items, COUNT, texts[0], opt, &err);
     uint64_t digests[BATCHES + 1], rests = 0;
-    wait_for_engines(loader);
+    wait_for_hardware(loader);
     for (int k = 0; k < 200 && !rests; k++) {
         st_loader_start(loader, NULL, 0, NULL);
         harness_take(loader, digests, BATCHES + 1, NULL);
         pthread_mutex_lock(&loader->lock);
-        rests = loader->engines.rest_until;
+        rests = loader->jpeg.rest_until;
         pthread_mutex_unlock(&loader->lock);
     }
-    ok(rests > COUNT, "engines without files rest until ticket %llu", (unsigned long long)rests);
+    ok(rests > COUNT, "hardware without files rests until ticket %llu", (unsigned long long)rests);
     st_loader_close(loader);
 }
 
-/* Engines that never give anything are left alone after a while. */
-static void lost_engines(const struct stoker_loader_options *opt)
+/* Hardware that never give anything are left alone after a while. */
+static void lost_hardware(const struct stoker_loader_options *opt)
 {
     struct stoker_error err = {0};
-    struct stoker_loader *loader = harness_open_on(&engine_devices, items, COUNT, texts[0], opt, &err);
+    struct stoker_loader *loader = harness_open_on(&hardware_devices, items, COUNT, texts[0], opt, &err);
     uint64_t digests[BATCHES + 1];
-    wait_for_engines(loader);
-    engine_note[0] = 0;
-    for (int k = 0; k < 200 && !*engine_note; k++) {
+    wait_for_hardware(loader);
+    jpeg_hardware_note[0] = 0;
+    for (int k = 0; k < 200 && !*jpeg_hardware_note; k++) {
         st_loader_start(loader, NULL, 0, NULL);
         harness_take(loader, digests, BATCHES + 1, NULL);
         stats = (struct stoker_stats){.size = sizeof stats};
         st_loader_stats(loader, &stats);
-        snprintf(engine_note, sizeof engine_note, "%s", stats.engine_note ? stats.engine_note : "");
+        snprintf(jpeg_hardware_note, sizeof jpeg_hardware_note, "%s", stats.jpeg_hardware_note ? stats.jpeg_hardware_note : "");
     }
-    ok(strstr(engine_note, "no longer used") && stats.engine_rows == 0, "lost engines: %s", engine_note);
+    ok(strstr(jpeg_hardware_note, "no longer used") && stats.jpeg_hardware_rows == 0, "lost hardware: %s", jpeg_hardware_note);
     st_loader_close(loader);
 }
 
 static void failures(void)
 {
     const struct stoker_loader_options opt = fast_options();
-    engine.lost = 3;
-    ok(same(texts[1], &opt, true) && stats.engine_rows > 0 && stats.engine_failures > 0,
-       "images that engines fail at are the CPU's (%llu)", (unsigned long long)stats.engine_failures);
-    engine.lost = 1;
-    ok(same(texts[0], &opt, true) && stats.engine_rows == 0, "also if that is all of them");
-    lost_engines(&opt);
-    engine.lost = 0;
-    engine.takes_nothing = true;
-    ok(same(texts[0], &opt, false) && stats.engine_rows == 0 && stats.engine_failures == 0,
+    hardware.lost = 3;
+    ok(same(texts[1], &opt, true) && stats.jpeg_hardware_rows > 0 && stats.jpeg_hardware_failures > 0,
+       "images that the hardware fails at are the CPU's (%llu)", (unsigned long long)stats.jpeg_hardware_failures);
+    hardware.lost = 1;
+    ok(same(texts[0], &opt, true) && stats.jpeg_hardware_rows == 0, "also if that is all of them");
+    lost_hardware(&opt);
+    hardware.lost = 0;
+    hardware.takes_nothing = true;
+    ok(same(texts[0], &opt, false) && stats.jpeg_hardware_rows == 0 && stats.jpeg_hardware_failures == 0,
        "files that are not theirs");
-    no_files_for_engines(&opt);
-    engine.takes_nothing = false;
-    engine.no_memory = true;
-    ok(same(texts[0], &opt, true) && stats.engine_rows == 0 && strstr(engine_note, "MB"),
-       "no memory on the device: %s", engine_note);
-    engine.no_memory = false;
-    engine.open_fails = true;
-    ok(same(texts[0], &opt, false) && strstr(engine_note, "strike"),
-       "engines that do not open are no error, and stats says why: %s", engine_note);
-    engine.open_fails = false;
+    no_files_for_hardware(&opt);
+    hardware.takes_nothing = false;
+    hardware.no_memory = true;
+    ok(same(texts[0], &opt, true) && stats.jpeg_hardware_rows == 0 && strstr(jpeg_hardware_note, "MB"),
+       "no memory on the device: %s", jpeg_hardware_note);
+    hardware.no_memory = false;
+    hardware.open_fails = true;
+    ok(same(texts[0], &opt, false) && strstr(jpeg_hardware_note, "strike"),
+       "hardware that does not open is no error, and stats says why: %s", jpeg_hardware_note);
+    hardware.open_fails = false;
 }
 
-/* The engines' pinned memory is part of pinned_limit. */
-static uint64_t engines_pin(uint64_t limit)
+/* The hardware's pinned memory is part of pinned_limit. */
+static uint64_t hardware_pin(uint64_t limit)
 {
     struct stoker_loader_options opt = fast_options();
     struct stoker_error err = {0};
     opt.pinned_limit = limit;
-    struct stoker_loader *loader = harness_open_on(&engine_devices, items, COUNT, texts[0], &opt, &err);
-    wait_for_engines(loader);
+    struct stoker_loader *loader = harness_open_on(&hardware_devices, items, COUNT, texts[0], &opt, &err);
+    wait_for_hardware(loader);
     stats = (struct stoker_stats){.size = sizeof stats};
     st_loader_stats(loader, &stats);
     pthread_mutex_lock(&loader->lock);
-    const uint64_t bytes = loader->engines.pinned_bytes;
+    const uint64_t bytes = loader->jpeg.pinned_bytes;
     pthread_mutex_unlock(&loader->lock);
     st_loader_close(loader);
     return bytes;
@@ -155,33 +155,33 @@ static uint64_t engines_pin(uint64_t limit)
 
 static void pinned(void)
 {
-    const uint64_t both = engines_pin(256 << 20);
-    ok(both && both == 2 * engine.offered && stats.pinned_bytes > both && stats.pinned_bytes <= 256 << 20,
-       "engines pin %llu bytes, which are counted", (unsigned long long)both);
-    ok(engines_pin(1 << 20) == 0 && !engine.offered && stats.pinned_bytes <= 1 << 20,
+    const uint64_t both = hardware_pin(256 << 20);
+    ok(both && both == 2 * hardware.offered && stats.pinned_bytes > both && stats.pinned_bytes <= 256 << 20,
+       "hardware pins %llu bytes, which are counted", (unsigned long long)both);
+    ok(hardware_pin(1 << 20) == 0 && !hardware.offered && stats.pinned_bytes <= 1 << 20,
        "none beyond pinned_limit");
-    engine.pins_nothing = true;
-    ok(engines_pin(256 << 20) == 0 && engine.offered, "and what could not be pinned is not counted");
-    engine.pins_nothing = false;
+    hardware.pins_nothing = true;
+    ok(hardware_pin(256 << 20) == 0 && hardware.offered, "and what could not be pinned is not counted");
+    hardware.pins_nothing = false;
 }
 
 /* A chunk that does not fit into pinned memory is decoded in parts. */
 static void little_pinned(void)
 {
     const struct stoker_loader_options opt = fast_options();
-    const uint64_t most = engine.held_most;
-    engine.held_most = 0;
-    engine.pins = most / 4;
-    const bool equal = same(texts[0], &opt, true) && stats.engine_rows > 0;
-    const uint64_t less = engine.held_most;
+    const uint64_t most = hardware.held_most;
+    hardware.held_most = 0;
+    hardware.pins = most / 4;
+    const bool equal = same(texts[0], &opt, true) && stats.jpeg_hardware_rows > 0;
+    const uint64_t less = hardware.held_most;
     ok(equal && less && less <= most / 3, "with little pinned memory, a call is for %llu of %llu bytes",
        (unsigned long long)less, (unsigned long long)most);
-    engine.pins = 1;
-    ok(same(texts[0], &opt, true) && stats.engine_rows > 0, "even where nothing fits, images are decoded");
-    engine.pins = 0;
+    hardware.pins = 1;
+    ok(same(texts[0], &opt, true) && stats.jpeg_hardware_rows > 0, "even where nothing fits, images are decoded");
+    hardware.pins = 0;
 }
 
-/* Workers leave CPUs to the threads that drive the engines, and to the consumer. */
+/* Workers leave CPUs to the threads that drive the hardware, and to the consumer. */
 static void resting_workers(void)
 {
     static const struct {
@@ -193,52 +193,52 @@ static void resting_workers(void)
     st_tune_lever(&loader.tuning.tune, ST_TUNE_WORKERS, 1, 8, 8);
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         loader.tuning.cpus = cases[k].cpus;
-        loader.engines.ready = cases[k].ready;
-        loader.engines.engaged = true;
+        loader.jpeg.ready = cases[k].ready;
+        loader.jpeg.engaged = true;
         wrong += st_tuning_active(&loader) != cases[k].active;
-        loader.engines.engaged = false;
+        loader.jpeg.engaged = false;
         wrong += st_tuning_active(&loader) != 8;
     }
-    ok(wrong == 0, "workers rest while engines work, as CPUs are few");
+    ok(wrong == 0, "workers rest while hardware works, as CPUs are few");
 }
 
-/* Engine threads rest while half of the batches are ready; where CPUs are few, the second one while any is. Workers take
- * over only when the engines have rested for a while. */
-static void resting_engines(void)
+/* JPEG threads rest while half of the batches are ready; where CPUs are few, the second one while any is. Workers take
+ * over only when the hardware has rested for a while. */
+static void resting_hardware(void)
 {
     struct st_slot slots[4] = {{.next = &slots[1]}, {.next = &slots[2]}, {.next = &slots[3]}};
-    struct stoker_loader loader = {.worker_count = 8, .slots = slots, .engines = {.kind = &engine_kind}};
+    struct stoker_loader loader = {.worker_count = 8, .slots = slots, .jpeg = {.kind = &hardware_kind}};
     uint32_t wrong = 0;
     pthread_cond_init(&loader.tuning.rest, NULL);
     for (uint32_t k = 0; k < ST_JPEG_THREADS; k++)
-        pthread_cond_init(&loader.engines.work[k], NULL);
+        pthread_cond_init(&loader.jpeg.work[k], NULL);
     st_tune_lever(&loader.tuning.tune, ST_TUNE_PREFETCH, 4, 4, 4);
     for (uint32_t ready = 0; ready <= 4; ready++) {
         for (uint32_t k = 0; k < 4; k++)
             slots[k].state = k < ready ? ST_SLOT_READY : ST_SLOT_FREE;
-        loader.engines.ready = 2;
+        loader.jpeg.ready = 2;
         loader.tuning.cpus = 4;
-        wrong += st_jpeg_engines_ahead(&loader, 0) != (ready >= 2);
-        wrong += st_jpeg_engines_ahead(&loader, 1) != (ready >= 2);
+        wrong += st_jpeg_threads_ahead(&loader, 0) != (ready >= 2);
+        wrong += st_jpeg_threads_ahead(&loader, 1) != (ready >= 2);
         loader.tuning.cpus = 3.5;
-        wrong += st_jpeg_engines_ahead(&loader, 0) != (ready >= 2);
-        wrong += st_jpeg_engines_ahead(&loader, 1) != (ready >= 1);
-        wrong += st_jpeg_engines_brief(&loader);
+        wrong += st_jpeg_threads_ahead(&loader, 0) != (ready >= 2);
+        wrong += st_jpeg_threads_ahead(&loader, 1) != (ready >= 1);
+        wrong += st_jpeg_threads_brief(&loader);
         loader.tuning.cpus = 2.5;
-        wrong += st_jpeg_engines_brief(&loader) != (ready >= 1);
-        loader.engines.ready = 1; /* the first one has given up */
-        wrong += st_jpeg_engines_ahead(&loader, 1) != (ready >= 2);
+        wrong += st_jpeg_threads_brief(&loader) != (ready >= 1);
+        loader.jpeg.ready = 1; /* the first one has given up */
+        wrong += st_jpeg_threads_ahead(&loader, 1) != (ready >= 2);
     }
-    ok(wrong == 0, "engine threads rest while batches are ready, and are brief where they have the consumer's CPU");
-    st_jpeg_engines_engage(&loader, true);
-    st_jpeg_engines_wake(&loader);
-    const bool still = loader.engines.engaged;
-    loader.engines.worked_ns -= 1100000000;
-    st_jpeg_engines_wake(&loader);
-    ok(still && !loader.engines.engaged, "workers take over when the engines have not worked for a second");
+    ok(wrong == 0, "JPEG threads rest while batches are ready, and are brief where they have the consumer's CPU");
+    st_jpeg_threads_engage(&loader, true);
+    st_jpeg_threads_wake(&loader);
+    const bool still = loader.jpeg.engaged;
+    loader.jpeg.worked_ns -= 1100000000;
+    st_jpeg_threads_wake(&loader);
+    ok(still && !loader.jpeg.engaged, "workers take over when the hardware has not worked for a second");
 }
 
-/* Damaged files are reported as they are without engines. */
+/* Damaged files are reported as they are without hardware. */
 static void damaged(void)
 {
     struct stoker_loader_options opt = fast_options();
@@ -321,7 +321,7 @@ static uint64_t pairs_on(const struct st_devices *devices)
         note("%s", err.message);
         return 0;
     }
-    wait_for_engines(loader);
+    wait_for_hardware(loader);
     st_loader_start(loader, NULL, 0, NULL);
     while (st_loader_next(loader, &batch, &err) == STOKER_OK) {
         st_batch_sync(batch, NULL);
@@ -342,7 +342,7 @@ static bool same_pairs(uint64_t wanted)
 {
     bool equal = wanted > 1;
     for (int try = 0; equal && try < TRIES; try++) {
-        equal = pairs_on(&engine_devices) == wanted;
+        equal = pairs_on(&hardware_devices) == wanted;
         if (in_scratch || had_part())
             break;
     }
@@ -352,14 +352,14 @@ static bool same_pairs(uint64_t wanted)
 static void fields(void)
 {
     const uint64_t wanted = pairs_on(NULL);
-    ok(same_pairs(wanted) && stats.engine_rows > 0,
-       "samples of several fields: %llu files by engines, and their columns",
-       (unsigned long long)stats.engine_rows);
-    engine.lost = 2;
-    ok(same_pairs(wanted) && stats.engine_failures > 0, "also if half of them fail");
-    engine.lost = 0;
+    ok(same_pairs(wanted) && stats.jpeg_hardware_rows > 0,
+       "samples of several fields: %llu files by hardware, and their columns",
+       (unsigned long long)stats.jpeg_hardware_rows);
+    hardware.lost = 2;
+    ok(same_pairs(wanted) && stats.jpeg_hardware_failures > 0, "also if half of them fail");
+    hardware.lost = 0;
     in_scratch = true;
-    ok(same_pairs(wanted) && stats.engine_rows == 0,
+    ok(same_pairs(wanted) && stats.jpeg_hardware_rows == 0,
        "files that do not stay where they are, are the CPU's");
 }
 
@@ -380,7 +380,7 @@ int main(void)
     pinned();
     little_pinned();
     resting_workers();
-    resting_engines();
+    resting_hardware();
     damaged();
     fields();
     test_items_free(items, COUNT);

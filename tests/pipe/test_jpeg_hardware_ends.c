@@ -1,4 +1,4 @@
-/* Loaders with JPEG engines that end early, begin again, or run with little memory.
+/* Loaders with JPEG hardware that end early, begin again, or run with little memory.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -6,7 +6,7 @@
 #include "pipe/jpeg_work.h"
 #include "source/kinds.h"
 
-/* Loaders that end early, or begin again, while engines are at work. */
+/* Loaders that end early, or begin again, while hardware is at work. */
 static void ends(void)
 {
     struct stoker_loader_options opt = fast_options();
@@ -15,11 +15,11 @@ static void ends(void)
         struct stoker_error err = {0};
         uint64_t digests[BATCHES + 1];
         struct stoker_loader *loader =
-            harness_open_on(&engine_devices, items, COUNT, texts[k % share_of(2)], &opt, &err);
+            harness_open_on(&hardware_devices, items, COUNT, texts[k % share_of(2)], &opt, &err);
         if (!loader || st_loader_start(loader, NULL, 0, &err))
             note("%s", err.message);
         if (k % 3)
-            wait_for_engines(loader);
+            wait_for_hardware(loader);
         harness_take(loader, digests, k % BATCHES, NULL);
         if (k % 4 == 1) {
             st_loader_start(loader, NULL, 0, NULL);
@@ -29,17 +29,17 @@ static void ends(void)
         st_loader_close(loader);
     }
     host.delay_us = 0;
-    ok(host.wrong == 0 && engine.wrong == 0 && engine.open == 0 && engine.memory == 0 && host.open == 0,
-       "everything was given back (%u, %u, %u, %u, %u)", host.wrong, engine.wrong, engine.open,
-       engine.memory, host.open);
+    ok(host.wrong == 0 && hardware.wrong == 0 && hardware.open == 0 && hardware.memory == 0 && host.open == 0,
+       "everything was given back (%u, %u, %u, %u, %u)", host.wrong, hardware.wrong, hardware.open,
+       hardware.memory, host.open);
 }
 
 /* Batches that are let go of in one thread while another closes their loader; for ThreadSanitizer. */
 static void *release_late(void *argument)
 {
     const struct stoker_batch **batch = argument;
-    for (int k = 0; k < 5000 && engine.open; k++)
-        usleep(1000); /* until the engines are closed: what is left of them goes next */
+    for (int k = 0; k < 5000 && hardware.open; k++)
+        usleep(1000); /* until the hardware is closed: what is left of it goes next */
     for (int k = 0; k < 3; k++)
         st_batch_release(batch[k], NULL);
     return NULL;
@@ -52,8 +52,8 @@ static void releases_while_closing(void)
         const struct stoker_batch *batch[3] = {0};
         struct stoker_error err = {0};
         pthread_t thread;
-        struct stoker_loader *loader = harness_open_on(&engine_devices, items, COUNT, texts[0], &opt, &err);
-        wait_for_engines(loader);
+        struct stoker_loader *loader = harness_open_on(&hardware_devices, items, COUNT, texts[0], &opt, &err);
+        wait_for_hardware(loader);
         st_loader_start(loader, NULL, 0, NULL);
         for (int taken = 0; taken < 3; taken++)
             if (st_loader_next(loader, &batch[taken], &err))
@@ -63,25 +63,25 @@ static void releases_while_closing(void)
         if (started)
             pthread_join(thread, NULL);
     }
-    ok(host.wrong == 0 && engine.wrong == 0 && engine.memory == 0 && host.open == 0,
+    ok(host.wrong == 0 && hardware.wrong == 0 && hardware.memory == 0 && host.open == 0,
        "batches let go of while the loader closes");
 }
 
-/* A loader that closes while its engines are being opened tells them so: nobody waits for the rest. */
-static void closes_while_engines_open(void)
+/* A loader that closes while its hardware is being opened tells it so: nobody waits for the rest. */
+static void closes_while_hardware_open(void)
 {
     const struct stoker_loader_options opt = fast_options();
     struct stoker_error err = {0};
     uint64_t digests[BATCHES + 1];
-    engine.opens_slowly = true;
-    struct stoker_loader *loader = harness_open_on(&engine_devices, items, COUNT, texts[0], &opt, &err);
-    while (loader && engine.opening < ST_JPEG_THREADS)
+    hardware.opens_slowly = true;
+    struct stoker_loader *loader = harness_open_on(&hardware_devices, items, COUNT, texts[0], &opt, &err);
+    while (loader && hardware.opening < ST_JPEG_THREADS)
         usleep(200);
     st_loader_start(loader, NULL, 0, NULL);
-    ok(harness_take(loader, digests, BATCHES + 1, NULL) == BATCHES, "an epoch while the engines are being opened");
+    ok(harness_take(loader, digests, BATCHES + 1, NULL) == BATCHES, "an epoch while the hardware is being opened");
     st_loader_close(loader); /* would not return otherwise */
-    ok(engine.opening == 0 && engine.open == 0 && host.open == 0, "closing ends that");
-    engine.opens_slowly = false;
+    ok(hardware.opening == 0 && hardware.open == 0 && host.open == 0, "closing ends that");
+    hardware.opens_slowly = false;
 }
 
 /* ---- stopping within a chunk ---------------------------------------------------------------------- */
@@ -95,45 +95,45 @@ static uint32_t busy(struct stoker_loader *loader)
     return threads;
 }
 
-/* Whether only the engine thread that is held back has tickets, or the epoch is over without one. */
+/* Whether only the JPEG thread that is held back has tickets, or the epoch is over without one. */
 static bool is_settled(struct stoker_loader *loader)
 {
     pthread_mutex_lock(&loader->lock);
     const bool over = loader->next_ticket == COUNT && !loader->busy;
     pthread_mutex_unlock(&loader->lock);
-    return over || (engine.held && busy(loader) == 1);
+    return over || (hardware.held && busy(loader) == 1);
 }
 
-/* Rows of an epoch that was stopped within a chunk of an engine thread, when all others were done: taken, but not
- * made. 0: no engine thread took a chunk that is large enough. */
+/* Rows of an epoch that was stopped within a chunk of a JPEG thread, when all others were done: taken, but not
+ * made. 0: no JPEG thread took a chunk that is large enough. */
 static uint64_t unmade(const struct stoker_item *mixed, uint64_t epoch)
 {
     enum { LEAST = 6 };
     struct stoker_loader_options opt = small_options(COUNT, 1);
     struct stoker_error err = {0};
-    opt.engines = STOKER_ENGINES_ALL;
-    struct stoker_loader *loader = harness_open_on(&engine_devices, mixed, COUNT, texts[0], &opt, &err);
+    opt.jpeg_hardware = STOKER_JPEG_HARDWARE_ALL;
+    struct stoker_loader *loader = harness_open_on(&hardware_devices, mixed, COUNT, texts[0], &opt, &err);
     if (!loader)
         return ok(false, "%s", err.message);
-    wait_for_engines(loader);
-    engine.held = 0;
-    engine.hold = LEAST;
-    engine.watched = loader;
+    wait_for_hardware(loader);
+    hardware.held = 0;
+    hardware.hold = LEAST;
+    hardware.watched = loader;
     st_loader_start(loader, &(struct stoker_epoch){.size = sizeof(struct stoker_epoch), .epoch = epoch}, 0, NULL);
     while (!is_settled(loader))
         usleep(200);
-    const uint32_t held = engine.held;
+    const uint32_t held = hardware.held;
     st_loader_stop(loader);
     stats = (struct stoker_stats){.size = sizeof stats};
     st_loader_stats(loader, &stats);
     const uint64_t left = loader->next_ticket - stats.raw_rows - stats.resized_rows;
-    engine.watched = NULL;
+    hardware.watched = NULL;
     st_loader_close(loader);
     return held ? left : 0;
 }
 
-/* Whoever stops an epoch waits for the engines, but not for the files of a chunk that the CPU would decode: those
- * that engines do not take, and those that they failed at. */
+/* Whoever stops an epoch waits for the hardware, but not for the files of a chunk that the CPU would decode: those
+ * that hardware does not take, and those that it failed at. */
 static void stops_within_a_chunk(void)
 {
     enum { TIMES = 5000 }; /* on a busy machine the worker may be first */
@@ -143,7 +143,7 @@ static void stops_within_a_chunk(void)
         mixed[k] = k % 8 ? test_ppm(k, 60, 50) : test_jpeg(k, 60, 50);
     for (uint64_t k = 0; k < TIMES && !left; k++)
         left = unmade(mixed, k);
-    ok(left > 2 * engine.held + 4, "a chunk with %u files for the engines is abandoned: %llu rows", engine.held,
+    ok(left > 2 * hardware.held + 4, "a chunk with %u files for the hardware is abandoned: %llu rows", hardware.held,
        (unsigned long long)left);
     for (uint32_t k = 0; k < COUNT; k++)
         free((void *)(uintptr_t)mixed[k].data);
@@ -175,15 +175,15 @@ static bool large_epoch(void)
     struct stoker_pipeline *pipe = NULL;
     struct stoker_loader *loader = NULL;
     uint64_t digests[3];
-    opt.engines = STOKER_ENGINES_ALL;
+    opt.jpeg_hardware = STOKER_JPEG_HARDWARE_ALL;
     opt.max_memory = 96ull * LARGE;
     if (!st_dataset_from_callbacks(&data, &callbacks, NULL, &err) && !st_pipeline_open(&pipe, texts[0], &err))
-        (void)st_loader_open(&loader, data, pipe, &opt, &engine_devices, &err);
+        (void)st_loader_open(&loader, data, pipe, &opt, &hardware_devices, &err);
     st_pipeline_drop(pipe);
     st_dataset_drop(data);
     if (!loader)
         return ok(false, "%s", err.message);
-    wait_for_engines(loader);
+    wait_for_hardware(loader);
     st_loader_start(loader, NULL, 0, NULL);
     const bool all = harness_take(loader, digests, 3, NULL) == 2;
     stats = (struct stoker_stats){.size = sizeof stats};
@@ -197,11 +197,11 @@ static void large_files(void)
 {
     enum { TIMES = 5000 };
     bool good = true;
-    stats.engine_rows = 0;
-    for (int k = 0; k < TIMES && good && !stats.engine_rows; k++)
+    stats.jpeg_hardware_rows = 0;
+    for (int k = 0; k < TIMES && good && !stats.jpeg_hardware_rows; k++)
         good = large_epoch() && stats.memory_peak <= stats.memory_allowed;
-    ok(good && stats.engine_rows, "large files stay within max_memory: %.1f of %.1f MB, %llu files by engines",
-       (double)stats.memory_peak / 1e6, (double)stats.memory_allowed / 1e6, (unsigned long long)stats.engine_rows);
+    ok(good && stats.jpeg_hardware_rows, "large files stay within max_memory: %.1f of %.1f MB, %llu files by hardware",
+       (double)stats.memory_peak / 1e6, (double)stats.memory_allowed / 1e6, (unsigned long long)stats.jpeg_hardware_rows);
 }
 
 /* ---- a batch that is too large -------------------------------------------------------------------- */
@@ -245,7 +245,7 @@ static const struct st_source blobs = {.scheme = "blobs",
                                        .split = blobs_split,
                                        .close = blobs_close};
 
-/* Whether the first batch is refused, as it is without engines. */
+/* Whether the first batch is refused, as it is without hardware. */
 static bool is_refused(void)
 {
     struct stoker_loader_options opt = fast_options();
@@ -257,12 +257,12 @@ static bool is_refused(void)
     opt.max_memory = 24 << 20;
     opt.workers = opt.prefetch = 1;
     if (!st_pipeline_open(&pipe, texts[0], &err))
-        (void)st_loader_open(&loader, data, pipe, &opt, &engine_devices, &err);
+        (void)st_loader_open(&loader, data, pipe, &opt, &hardware_devices, &err);
     st_pipeline_drop(pipe);
     st_dataset_drop(data);
     if (!loader)
         return ok(false, "%s", err.message);
-    wait_for_engines(loader);
+    wait_for_hardware(loader);
     st_loader_start(loader, NULL, 0, NULL);
     const int rc = st_loader_next(loader, &batch, &err);
     if (rc == STOKER_OK)
@@ -292,17 +292,17 @@ static void kept_batches(void)
     struct stoker_loader_options opt = small_options(SMALL, 1);
     const struct stoker_batch *batch[KEPT] = {0};
     struct stoker_error err = {0};
-    opt.engines = STOKER_ENGINES_ALL;
-    struct stoker_loader *loader = harness_open_on(&engine_devices, items, COUNT, texts[0], &opt, &err);
+    opt.jpeg_hardware = STOKER_JPEG_HARDWARE_ALL;
+    struct stoker_loader *loader = harness_open_on(&hardware_devices, items, COUNT, texts[0], &opt, &err);
     bool good = loader != NULL;
     if (good) {
-        wait_for_engines(loader);
+        wait_for_hardware(loader);
         st_loader_start(loader, NULL, 0, NULL);
     }
     for (int k = 0; good && k < KEPT; k++)
         good = !st_loader_next(loader, &batch[k], &err);
-    const uint32_t memory = engine.memory;
-    ok(good && memory <= MOST, "%d batches are kept, and %u of them have memory of the engines: %s", KEPT, memory,
+    const uint32_t memory = hardware.memory;
+    ok(good && memory <= MOST, "%d batches are kept, and %u of them have memory of the hardware: %s", KEPT, memory,
        err.message);
     for (int k = 0; k < KEPT; k++)
         st_batch_release(batch[k], NULL);
@@ -312,9 +312,9 @@ static void kept_batches(void)
 static void set_block(struct stoker_loader *loader, uint64_t bytes)
 {
     pthread_mutex_lock(&loader->lock);
-    loader->shape.engine_bytes = bytes;
+    loader->shape.hw_bytes = bytes;
     for (struct st_slot *slot = loader->slots; slot; slot = slot->next)
-        slot->shape.engine_bytes = bytes;
+        slot->shape.hw_bytes = bytes;
     pthread_mutex_unlock(&loader->lock);
 }
 
@@ -322,16 +322,16 @@ static void set_block(struct stoker_loader *loader, uint64_t bytes)
 static uint32_t most_blocks(struct stoker_loader *loader)
 {
     uint32_t most = 0;
-    pthread_mutex_lock(&loader->engines.memory);
+    pthread_mutex_lock(&loader->jpeg.memory);
     pthread_mutex_lock(&loader->lock);
     for (const struct st_slot *slot = loader->slots; slot; slot = slot->next) {
         uint32_t has = 0;
-        while (has < ST_ENGINE_BLOCKS && slot->engine_memory.block[has])
+        while (has < ST_JPEG_HW_BLOCKS && slot->hw_memory.block[has])
             has++;
         most = has > most ? has : most;
     }
     pthread_mutex_unlock(&loader->lock);
-    pthread_mutex_unlock(&loader->engines.memory);
+    pthread_mutex_unlock(&loader->jpeg.memory);
     return most;
 }
 
@@ -344,14 +344,14 @@ static uint32_t blocks_of(uint64_t bytes, uint32_t wanted, bool *equal)
     struct stoker_error err = {0};
     uint64_t cpu[BATCHES + 1], device[BATCHES + 1];
     struct stoker_loader *plain = harness_open_on(NULL, items, COUNT, texts[0], &opt, &err);
-    struct stoker_loader *loader = harness_open_on(&engine_devices, items, COUNT, texts[0], &opt, &err);
+    struct stoker_loader *loader = harness_open_on(&hardware_devices, items, COUNT, texts[0], &opt, &err);
     uint32_t has = 0;
-    const uint32_t wrong = engine.wrong + host.wrong;
+    const uint32_t wrong = hardware.wrong + host.wrong;
     *equal = plain && loader;
     if (!*equal)
         return 0;
     set_block(loader, bytes);
-    wait_for_engines(loader);
+    wait_for_hardware(loader);
     for (int k = 0; *equal && k < MOST && (has < wanted || k < LEAST); k++) {
         st_loader_start(plain, NULL, 0, NULL);
         st_loader_start(loader, NULL, 0, NULL);
@@ -362,23 +362,23 @@ static uint32_t blocks_of(uint64_t bytes, uint32_t wanted, bool *equal)
     }
     st_loader_close(loader);
     st_loader_close(plain);
-    *equal = *equal && engine.wrong + host.wrong == wrong;
+    *equal = *equal && hardware.wrong + host.wrong == wrong;
     return has;
 }
 
 static void blocks(void)
 {
     bool equal;
-    const uint32_t apart = engine.apart;
+    const uint32_t apart = hardware.apart;
     uint32_t has = blocks_of(16 << 20, 1, &equal);
-    ok(equal && has == 1 && engine.apart == apart, "a large block is enough (%u), and images lie one behind the other", has);
+    ok(equal && has == 1 && hardware.apart == apart, "a large block is enough (%u), and images lie one behind the other", has);
     has = blocks_of(64 << 10, 2, &equal);
     ok(equal && has > 1, "of smaller ones, batches have up to %u", has);
-    has = blocks_of(12 << 10, ST_ENGINE_BLOCKS, &equal);
-    ok(equal && has == ST_ENGINE_BLOCKS, "of the smallest, all that they may have (%u)", has);
+    has = blocks_of(12 << 10, ST_JPEG_HW_BLOCKS, &equal);
+    ok(equal && has == ST_JPEG_HW_BLOCKS, "of the smallest, all that they may have (%u)", has);
 }
 
-/* As if the engines made one row per second and the workers a million times as many, whatever they really make. */
+/* As if the hardware made one row per second and the workers a million times as many, whatever they really make. */
 static void set_rates(struct stoker_loader *loader)
 {
     enum { ROWS = 16 };
@@ -388,8 +388,8 @@ static void set_rates(struct stoker_loader *loader)
         atomic_store(&loader->worker[k].samples, many);
         atomic_store(&loader->worker[k].stage_ns[0], many * 1000);
     }
-    for (uint32_t k = 0; k < loader->engines.threads; k++) {
-        struct st_jpeg_engine_worker *self = &loader->engines.worker[k];
+    for (uint32_t k = 0; k < loader->jpeg.threads; k++) {
+        struct st_jpeg_thread *self = &loader->jpeg.worker[k];
         self->started = true;
         self->busy_rows = ROWS;
         self->busy_ns = ROWS * 1000000000ull;
@@ -397,54 +397,54 @@ static void set_rates(struct stoker_loader *loader)
     pthread_mutex_unlock(&loader->lock);
 }
 
-/* Whether the engines are passed over; and from now on until then, if `until` is given. */
+/* Whether the hardware is passed over; and from now on until then, if `until` is given. */
 static bool passed_over(struct stoker_loader *loader, uint64_t until)
 {
     pthread_mutex_lock(&loader->lock);
-    const bool passed = loader->engines.slow_until_ns;
+    const bool passed = loader->jpeg.slow_until_ns;
     if (until)
-        loader->engines.slow_until_ns = until;
+        loader->jpeg.slow_until_ns = until;
     pthread_mutex_unlock(&loader->lock);
     return passed;
 }
 
-/* Rows of an epoch's batches that engines made; all batches have to come. */
-static uint64_t rows_by_engines(struct stoker_loader *loader, bool *complete)
+/* Rows of an epoch's batches that the hardware made; all batches have to come. */
+static uint64_t rows_by_hardware(struct stoker_loader *loader, bool *complete)
 {
     uint64_t digests[BATCHES + 1];
-    const uint64_t before = stats.engine_rows;
+    const uint64_t before = stats.jpeg_hardware_rows;
     st_loader_start(loader, NULL, 0, NULL);
     *complete = *complete && harness_take(loader, digests, BATCHES + 1, NULL) == BATCHES;
     stats = (struct stoker_stats){.size = sizeof stats};
     st_loader_stats(loader, &stats);
-    return stats.engine_rows - before;
+    return stats.jpeg_hardware_rows - before;
 }
 
-/* Engines that are much slower than the workers are passed over, also for many short epochs, and then tried again. */
-static void slow_engines(void)
+/* Hardware that are much slower than the workers are passed over, also for many short epochs, and then tried again. */
+static void slow_hardware(void)
 {
     enum { EPOCHS = 8, TRIES_MOST = 100000 };
     const struct stoker_loader_options opt = fast_options();
     struct stoker_error err = {0};
     bool complete = true, passed = false;
     uint64_t rows = 0, after = 0;
-    struct stoker_loader *loader = harness_open_on(&engine_devices, items, COUNT, texts[0], &opt, &err);
-    wait_for_engines(loader);
+    struct stoker_loader *loader = harness_open_on(&hardware_devices, items, COUNT, texts[0], &opt, &err);
+    wait_for_hardware(loader);
     set_rates(loader);
-    stats.engine_rows = 0;
-    /* The workers may be through with an epoch before an engine thread looks. */
+    stats.jpeg_hardware_rows = 0;
+    /* The workers may be through with an epoch before a JPEG thread looks. */
     for (int k = 0; k < TRIES_MOST && complete && !passed && !rows; k++) {
-        rows += rows_by_engines(loader, &complete);
+        rows += rows_by_hardware(loader, &complete);
         passed = passed_over(loader, 0);
     }
-    ok(complete && passed && rows == 0, "slow engines are passed over, after %llu rows", (unsigned long long)rows);
+    ok(complete && passed && rows == 0, "slow hardware is passed over, after %llu rows", (unsigned long long)rows);
     passed_over(loader, UINT64_MAX);
     for (int k = 0; k < EPOCHS && complete; k++)
-        rows += rows_by_engines(loader, &complete);
+        rows += rows_by_hardware(loader, &complete);
     ok(complete && rows == 0, "also over %d epochs: they make %llu rows", EPOCHS, (unsigned long long)rows);
     for (int k = 0; k < TRIES_MOST && complete && !after; k++) {
         passed_over(loader, 1); /* a moment that is past */
-        after = rows_by_engines(loader, &complete);
+        after = rows_by_hardware(loader, &complete);
     }
     ok(complete && after, "and then tried again: %llu rows", (unsigned long long)after);
     st_loader_close(loader);
@@ -456,27 +456,27 @@ static void memory_comes_back(void)
     const struct stoker_loader_options opt = fast_options();
     struct stoker_error err = {0};
     uint64_t digests[BATCHES + 1], rows = 0;
-    struct stoker_loader *loader = harness_open_on(&engine_devices, items, COUNT, texts[0], &opt, &err);
-    wait_for_engines(loader);
-    engine.no_memory = true;
-    stats.engine_note = NULL;
-    for (int k = 0; k < 3000 && !stats.engine_note; k++) { /* on a busy machine the workers may be first */
+    struct stoker_loader *loader = harness_open_on(&hardware_devices, items, COUNT, texts[0], &opt, &err);
+    wait_for_hardware(loader);
+    hardware.no_memory = true;
+    stats.jpeg_hardware_note = NULL;
+    for (int k = 0; k < 3000 && !stats.jpeg_hardware_note; k++) { /* on a busy machine the workers may be first */
         st_loader_start(loader, NULL, 0, NULL);
         harness_take(loader, digests, BATCHES + 1, NULL);
         stats = (struct stoker_stats){.size = sizeof stats};
         st_loader_stats(loader, &stats);
     }
-    engine.no_memory = false;
+    hardware.no_memory = false;
     for (int k = 0; k < 3000 && !rows; k++) {
         st_loader_start(loader, NULL, 0, NULL);
         harness_take(loader, digests, BATCHES + 1, NULL);
         stats = (struct stoker_stats){.size = sizeof stats};
         st_loader_stats(loader, &stats);
-        rows = stats.engine_rows;
+        rows = stats.jpeg_hardware_rows;
         usleep(10000);
     }
-    ok(rows > 0 && stats.engine_note && strstr(stats.engine_note, "MB"),
-       "engines work again when there is memory: %s", stats.engine_note ? stats.engine_note : "");
+    ok(rows > 0 && stats.jpeg_hardware_note && strstr(stats.jpeg_hardware_note, "MB"),
+       "hardware works again when there is memory: %s", stats.jpeg_hardware_note ? stats.jpeg_hardware_note : "");
     st_loader_close(loader);
 }
 
@@ -485,13 +485,13 @@ int main(void)
     items = test_items(COUNT);
     ends();
     releases_while_closing();
-    closes_while_engines_open();
+    closes_while_hardware_open();
     stops_within_a_chunk();
     large_files();
     large_batches();
     kept_batches();
     blocks();
-    slow_engines();
+    slow_hardware();
     memory_comes_back();
     test_items_free(items, COUNT);
     return done_testing();

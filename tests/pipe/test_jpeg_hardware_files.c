@@ -1,4 +1,4 @@
-/* The JPEG engines with files on disk: an engine thread reads them to where the device can copy them from.
+/* The JPEG hardware with files on disk: a JPEG thread reads them to where the device can copy them from.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -6,7 +6,7 @@
 
 enum { MANY = 600, BIG = 1500000, SEGMENT = 65000 };
 
-static char folder[] = "/tmp/stoker-engine-XXXXXX", path[COUNT][64];
+static char folder[] = "/tmp/stoker-hardware-XXXXXX", path[COUNT][64];
 
 /* Writes a file; a JPEG with comments of `more` bytes in all, so that it has another size and the same pixels. */
 static bool write_file(const char *name, struct stoker_item item, size_t more)
@@ -52,13 +52,13 @@ static uint32_t files_on(const struct st_devices *devices, uint32_t count, const
     st_pipeline_drop(pipe);
     st_dataset_drop(data);
     stats = (struct stoker_stats){.size = sizeof stats};
-    engine_note[0] = 0;
+    jpeg_hardware_note[0] = 0;
     if (!loader)
         return 0;
     if (eager)
         st_reader_eager(loader->reader);
     if (devices)
-        wait_for_engines(loader);
+        wait_for_hardware(loader);
     if (!st_loader_start(loader, NULL, 0, NULL))
         taken = harness_take(loader, digests, most, NULL);
     st_loader_stats(loader, &stats);
@@ -71,35 +71,35 @@ static bool same_files(bool eager)
     const struct stoker_loader_options opt = fast_options();
     uint64_t cpu[BATCHES + 1], device[BATCHES + 1];
     bool equal = files_on(NULL, COUNT, &opt, false, cpu, BATCHES + 1) == BATCHES;
-    const uint32_t before = host.wrong + engine.wrong;
+    const uint32_t before = host.wrong + hardware.wrong;
     for (int try = 0; equal && try < TRIES; try++) {
-        engine.in_place = 0;
-        equal = files_on(&engine_devices, COUNT, &opt, eager, device, BATCHES + 1) == BATCHES &&
+        hardware.in_place = 0;
+        equal = files_on(&hardware_devices, COUNT, &opt, eager, device, BATCHES + 1) == BATCHES &&
                 !memcmp(cpu, device, BATCHES * sizeof *cpu);
         if (had_part())
             break;
     }
-    return equal && stats.engine_rows && host.wrong + engine.wrong == before;
+    return equal && stats.jpeg_hardware_rows && host.wrong + hardware.wrong == before;
 }
 
 static void in_place(void)
 {
-    engine.pins = 4 << 20;
+    hardware.pins = 4 << 20;
     const bool same = same_files(false);
-    ok(same && engine.in_place, "%u of %llu files of the engines were read to pinned memory", engine.in_place,
-       (unsigned long long)stats.engine_rows);
-    engine.lost = 3;
-    ok(same_files(false) && stats.engine_failures, "those that engines fail at are decoded from there");
-    engine.lost = 0;
-    engine.pins = 300 << 10;
-    ok(same_files(false) && engine.in_place, "with little of it, in parts");
-    engine.pins = 80 << 10;
+    ok(same && hardware.in_place, "%u of %llu files of the hardware were read to pinned memory", hardware.in_place,
+       (unsigned long long)stats.jpeg_hardware_rows);
+    hardware.lost = 3;
+    ok(same_files(false) && stats.jpeg_hardware_failures, "those that it fails at are decoded from there");
+    hardware.lost = 0;
+    hardware.pins = 300 << 10;
+    ok(same_files(false) && hardware.in_place, "with little of it, in parts");
+    hardware.pins = 80 << 10;
     ok(same_files(false), "with room for few images");
-    engine.pins = 0;
-    engine.pins_nothing = true;
-    ok(same_files(false) && !engine.in_place, "without, from the reader's memory");
-    engine.pins_nothing = false;
-    engine.pins = 4 << 20;
+    hardware.pins = 0;
+    hardware.pins_nothing = true;
+    ok(same_files(false) && !hardware.in_place, "without, from the reader's memory");
+    hardware.pins_nothing = false;
+    hardware.pins = 4 << 20;
     ok(same_files(true), "what was read ahead is taken from where it is");
 }
 
@@ -107,18 +107,18 @@ static void in_place(void)
 static void large(void)
 {
     ok(write_files(7) && same_files(false), "files of %d bytes among small ones", BIG);
-    ok(write_files(1) && same_files(false) && engine.in_place == 0, "only such files");
+    ok(write_files(1) && same_files(false) && hardware.in_place == 0, "only such files");
 }
 
-/* More tickets than the reader has berths, held by engine threads. */
+/* More tickets than the reader has berths, held by JPEG threads. */
 static void many(void)
 {
     struct stoker_loader_options opt = small_options(MANY / 2, 2);
     uint64_t digests[3];
     opt.fidelity = STOKER_FIDELITY_FAST;
-    ok(files_on(&engine_devices, MANY, &opt, true, digests, 3) == 2,
-       "large chunks of files: readers and engines do not wait for each other");
-    ok(files_on(&engine_devices, MANY, &opt, false, digests, 3) == 2, "nor if the engines' threads read");
+    ok(files_on(&hardware_devices, MANY, &opt, true, digests, 3) == 2,
+       "large chunks of files: readers and hardware do not wait for each other");
+    ok(files_on(&hardware_devices, MANY, &opt, false, digests, 3) == 2, "nor if the hardware's threads read");
 }
 
 int main(void)

@@ -1,4 +1,4 @@
-/* Which files the JPEG engines are given: those that are known to decode, as they are now.
+/* Which files the JPEG hardware is given: those that are known to decode, as they are now.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -7,7 +7,7 @@
 
 enum { EPOCHS = 4 };
 
-/* `rows`: by engines, in each epoch. */
+/* `rows`: by hardware, in each epoch. */
 static bool epochs_on(const struct st_devices *devices, void (*between)(uint32_t epoch),
                       uint64_t digests[EPOCHS][BATCHES + 1], uint64_t rows[EPOCHS])
 {
@@ -17,7 +17,7 @@ static bool epochs_on(const struct st_devices *devices, void (*between)(uint32_t
     struct stoker_loader *loader = harness_open_on(devices, items, COUNT, texts[0], &opt, &err);
     bool good = loader != NULL;
     if (good)
-        wait_for_engines(loader);
+        wait_for_hardware(loader);
     uint64_t before = 0;
     for (uint32_t k = 0; good && k < EPOCHS; k++) {
         if (between)
@@ -26,31 +26,31 @@ static bool epochs_on(const struct st_devices *devices, void (*between)(uint32_t
                harness_take(loader, digests[k], BATCHES + 1, NULL) == BATCHES;
         stats = (struct stoker_stats){.size = sizeof stats};
         st_loader_stats(loader, &stats);
-        rows[k] = stats.engine_rows - before;
-        before = stats.engine_rows;
+        rows[k] = stats.jpeg_hardware_rows - before;
+        before = stats.jpeg_hardware_rows;
     }
     st_loader_close(loader);
     return good;
 }
 
-/* The batches of all epochs are those of the CPU. Engines are seen at work in the epochs of `wanted`, a
+/* The batches of all epochs are those of the CPU. Hardware are seen at work in the epochs of `wanted`, a
  * bit set, and in no other. */
 static bool same_epochs(void (*between)(uint32_t epoch), uint32_t wanted)
 {
     uint64_t cpu[EPOCHS][BATCHES + 1], device[EPOCHS][BATCHES + 1], rows[EPOCHS] = {0};
     bool equal = epochs_on(NULL, between, cpu, rows);
-    uint32_t seen = 0; /* epochs in which engines had a part, in any try */
-    const uint32_t before = host.wrong + engine.wrong;
+    uint32_t seen = 0; /* epochs in which the hardware had a part, in any try */
+    const uint32_t before = host.wrong + hardware.wrong;
     for (int try = 0; equal && seen != wanted && try < TRIES; try++) {
-        equal = epochs_on(&engine_devices, between, device, rows);
+        equal = epochs_on(&hardware_devices, between, device, rows);
         for (uint32_t k = 0; equal && k < EPOCHS; k++) {
             equal = !memcmp(cpu[k], device[k], BATCHES * sizeof cpu[k][0]) && (wanted & 1u << k || !rows[k]);
             seen |= (uint32_t)(rows[k] > 0) << k;
         }
     }
-    note("%s; rows by engines: %llu, %llu, %llu, %llu", equal ? "equal" : "not equal", (unsigned long long)rows[0], (unsigned long long)rows[1],
+    note("%s; rows by hardware: %llu, %llu, %llu, %llu", equal ? "equal" : "not equal", (unsigned long long)rows[0], (unsigned long long)rows[1],
          (unsigned long long)rows[2], (unsigned long long)rows[3]);
-    return equal && seen == wanted && host.wrong + engine.wrong == before;
+    return equal && seen == wanted && host.wrong + hardware.wrong == before;
 }
 
 static uint8_t *data_of(uint32_t item) { return (uint8_t *)(uintptr_t)items[item].data; }
@@ -73,9 +73,9 @@ static void damage_before_third(uint32_t epoch)
 
 static void known(void)
 {
-    ok(same_epochs(NULL, 0xe), "engines decode what workers have decoded to the end once");
-    ok(stats.engines_open > 0 && stats.engines_known > COUNT / 2 && stats.engines_known <= COUNT, "%llu files are known",
-       (unsigned long long)stats.engines_known);
+    ok(same_epochs(NULL, 0xe), "hardware decodes what workers have decoded to the end once");
+    ok(stats.jpeg_hardware_open > 0 && stats.jpeg_hardware_known > COUNT / 2 && stats.jpeg_hardware_known <= COUNT, "%llu files are known",
+       (unsigned long long)stats.jpeg_hardware_known);
     flip(0);
     ok(same_epochs(NULL, 0xe), "they do not get damaged files");
     flip(0);
@@ -106,7 +106,7 @@ static struct stoker_loader *open_large(const char *file)
             st_known_learn(known, 7, 1);
             st_known_share(known);
         }
-        (void)st_loader_open(&loader, data, pipe, &opt, &engine_devices, &err);
+        (void)st_loader_open(&loader, data, pipe, &opt, &hardware_devices, &err);
     }
     if (!loader)
         note("%s", err.message);
@@ -115,14 +115,14 @@ static struct stoker_loader *open_large(const char *file)
     return loader;
 }
 
-/* Waits until an engine thread exchanges what is known, which is the first thing it does. */
+/* Waits until a JPEG thread exchanges what is known, which is the first thing it does. */
 static bool is_sharing(struct stoker_loader *loader)
 {
     const uint64_t until = st_now_ns() + 500000000;
     bool sharing = false;
     while (!sharing && st_now_ns() < until) {
         pthread_mutex_lock(&loader->lock);
-        sharing = loader->engines.sharing;
+        sharing = loader->jpeg.sharing;
         pthread_mutex_unlock(&loader->lock);
     }
     return sharing;
@@ -135,7 +135,7 @@ static void closed_while_sharing(void)
     const int fd = mkstemp(file);
     int met = 0;
     close(fd);
-    alarm(PATIENCE_S); /* ends the test if an engine thread waits for ever */
+    alarm(PATIENCE_S); /* ends the test if a JPEG thread waits for ever */
     for (unsigned k = 0; k < share_of(TIMES); k++) {
         struct stoker_loader *loader = open_large(file);
         if (!loader)
@@ -144,7 +144,7 @@ static void closed_while_sharing(void)
         st_loader_close(loader);
     }
     alarm(0);
-    ok(fd >= 0, "closed while an engine thread exchanges what is known (%d times)", met);
+    ok(fd >= 0, "closed while a JPEG thread exchanges what is known (%d times)", met);
     unlink(file);
 }
 

@@ -1,4 +1,4 @@
-/* Engine threads decode the cheapest files themselves, as many as they have time for.
+/* JPEG threads decode the cheapest files themselves, as many as they have time for.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,7 +11,7 @@
 #include <sched.h>
 #include <sys/resource.h>
 
-static struct st_jpeg_engine_worker worker;
+static struct st_jpeg_thread worker;
 
 static void costs(void)
 {
@@ -73,7 +73,7 @@ static void levels(void)
     worker.share_limit = ST_JPEG_SHARES;
     ok(share_at(0, false) == 5 && share_at(0.25, false) == 5, "little is ahead: what is fastest");
     ok(share_at(0.4, false) == 25 && share_at(0.5, false) == 42, "the more is ahead, the larger the share");
-    ok(share_at(0.625, false) == 48 && share_at(3, false) == 48, "but the engines have a quarter of the files");
+    ok(share_at(0.625, false) == 48 && share_at(3, false) == 48, "but the hardware has a quarter of the files");
     ok(share_at(0.5, true) == 5, "while the consumer waits: what is fastest");
     worker.share_limit = 3;
     ok(share_at(0.625, false) == 3 && share_at(0, true) == 3, "no more than the limit");
@@ -90,13 +90,13 @@ static void adapts(void)
         bool awaited;
         uint32_t fastest_after, limit_after;
     } cases[] = {
-        {"it waited for the engines", {10 * MS, 8 * MS, 5 * MS, 5 * MS}, true, 17, 17},
+        {"it waited for the hardware", {10 * MS, 8 * MS, 5 * MS, 5 * MS}, true, 17, 17},
         {"it did not", {10 * MS, 10 * MS, 5 * MS, 5 * MS}, true, 13, 17},
         {"nobody needed it", {10 * MS, 8 * MS, 5 * MS, 5 * MS}, false, 16, 17},
         {"others had its CPU", {10 * MS, 10 * MS, 8 * MS, 5 * MS}, false, 16, 13},
         {"a moment says nothing of others", {MS / 20, MS / 20, MS / 20, 0}, false, 16, 17},
     };
-    static struct stoker_loader loader = {.engines.count = 2, .tuning.cpus = 3.5};
+    static struct stoker_loader loader = {.jpeg.count = 2, .tuning.cpus = 3.5};
     worker.worker.loader = &loader;
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         worker.share_fastest = worker.share_limit = 16;
@@ -109,13 +109,13 @@ static void adapts(void)
     for (int k = 0; k < 50; k++)
         st_jpeg_share_adapt(&worker, false);
     ok(worker.share_limit == 0, "down to none");
-    loader.engines.gpu_busy = true;
+    loader.jpeg.gpu_busy = true;
     st_jpeg_share_adapt(&worker, false);
     ok(worker.share_limit == 0, "even if the GPU has work");
     loader.tuning.cpus = 2.5;
     st_jpeg_share_adapt(&worker, false);
     ok(worker.share_limit == 1, "but not if the thread gives way to the consumer,");
-    loader.engines.gpu_busy = false;
+    loader.jpeg.gpu_busy = false;
     st_jpeg_share_adapt(&worker, false);
     ok(worker.share_limit == 0, "whose GPU has work");
     worker.times = (struct st_jpeg_times){0};
@@ -131,9 +131,9 @@ static uint32_t least_after(struct st_slot *slot, uint32_t batches, bool awaited
     while (batches--) {
         slot->awaited = awaited;
         slot->served = false;
-        st_jpeg_engines_served(slot, &stream);
+        st_jpeg_share_served(slot, &stream);
     }
-    return slot->loader->engines.share_least;
+    return slot->loader->jpeg.share_least;
 }
 
 static void learns_the_least(void)
@@ -144,16 +144,16 @@ static void learns_the_least(void)
     worker.worker.loader = &loader;
     worker.share_fastest = 0;
     worker.share_limit = ST_JPEG_SHARES;
-    ok(least_after(&slot, 300, false) == 0, "nothing is learnt without engines");
-    slot.shape.engine = engine_devices.engine;
+    ok(least_after(&slot, 300, false) == 0, "nothing is learnt without hardware");
+    slot.shape.jpeg_hw = hardware_devices.jpeg_hw;
     ok(least_after(&slot, 300, true) == 0, "late batches at the start of an epoch do not count");
     ok(least_after(&slot, 3, false) == 0 && least_after(&slot, 1, false) == 1, "it grows quickly at first");
     host.behind = true;
     ok(least_after(&slot, 60, true) == 16, "also while a consumer waits whose GPU has work");
     host.behind = false;
     for (int k = 0; k < 300; k++)
-        st_jpeg_engines_served(&slot, NULL);
-    ok(loader.engines.share_least == 16, "each batch counts once");
+        st_jpeg_share_served(&slot, NULL);
+    ok(loader.jpeg.share_least == 16, "each batch counts once");
     st_jpeg_share_set(&worker, 0, false);
     ok(worker.share == 16, "a thread has it without any work ahead");
     st_jpeg_share_set(&worker, 0, true);
@@ -176,27 +176,27 @@ static double mean_size(void)
     return sum / COUNT;
 }
 
-/* Whether the engines have had much larger files than there are on average. */
+/* Whether the hardware has had much larger files than there are on average. */
 static bool have_large_files(void)
 {
-    return engine.images > 8 * COUNT && (double)engine.bytes > 1.03 * mean_size() * engine.images;
+    return hardware.images > 8 * COUNT && (double)hardware.bytes > 1.03 * mean_size() * hardware.images;
 }
 
-/* Whether others have the CPUs of the engine threads, which therefore decode next to nothing. */
+/* Whether others have the CPUs of the JPEG threads, which therefore decode next to nothing. */
 static bool is_crowded(struct stoker_loader *loader)
 {
     bool crowded = true;
     pthread_mutex_lock(&loader->lock);
-    for (uint32_t k = 0; k < loader->engines.threads; k++)
-        crowded = crowded && loader->engines.worker[k].share_limit < ST_JPEG_SHARES / 8;
+    for (uint32_t k = 0; k < loader->jpeg.threads; k++)
+        crowded = crowded && loader->jpeg.worker[k].share_limit < ST_JPEG_SHARES / 8;
     pthread_mutex_unlock(&loader->lock);
     return crowded;
 }
 
-/* Engines for which their threads have to wait. */
+/* Hardware for which their threads have to wait. */
 static void together(void)
 {
-    const char *large = "the engines have the large files";
+    const char *large = "the hardware has the large files";
     const uint64_t began = st_now_ns(), second = 1000000000u;
     bool crowded = false;
     struct stoker_loader_options opt = fast_options();
@@ -204,22 +204,22 @@ static void together(void)
     uint64_t cpu[BATCHES + 1], digests[BATCHES + 1];
     uint32_t equal = 0, epochs = 0;
     epoch_on(NULL, texts[2], &opt, cpu);
-    struct stoker_loader *loader = harness_open_on(&engine_devices, items, COUNT, texts[2], &opt, &err);
-    wait_for_engines(loader);
-    engine.delay_us = 100;
+    struct stoker_loader *loader = harness_open_on(&hardware_devices, items, COUNT, texts[2], &opt, &err);
+    wait_for_hardware(loader);
+    hardware.delay_us = 100;
     for (; equal == epochs && !have_large_files() && !crowded && st_now_ns() - began < 240 * second; epochs++) {
         st_loader_start(loader, NULL, 0, NULL);
         equal += harness_take(loader, digests, BATCHES + 1, NULL) == BATCHES && !memcmp(cpu, digests, BATCHES * sizeof *cpu);
         crowded = st_now_ns() - began > 10 * second && is_crowded(loader);
     }
-    engine.delay_us = 0;
+    hardware.delay_us = 0;
     st_loader_close(loader);
     ok(epochs && equal == epochs, "%u epochs are equal, while a thread's share changes", epochs);
     if (!have_large_files() && crowded)
         skip(large, "others have the threads' CPUs");
     else
         ok(have_large_files(), "%s: %.0f bytes on average, of all %.0f", large,
-           (double)engine.bytes / engine.images, mean_size());
+           (double)hardware.bytes / hardware.images, mean_size());
 }
 
 /* Waits until the next batch is ready. */
@@ -241,22 +241,22 @@ static void counts_batches(void)
 {
     struct stoker_loader_options opt = fast_options();
     struct stoker_error err = {0};
-    struct stoker_loader *loader = harness_open_on(&engine_devices, items, COUNT, texts[2], &opt, &err);
+    struct stoker_loader *loader = harness_open_on(&hardware_devices, items, COUNT, texts[2], &opt, &err);
     const struct stoker_batch *batch;
     uint32_t taken = 0, right = 0;
     st_loader_start(loader, NULL, 0, NULL);
     for (; taken < 4 && is_ready(loader) && !st_loader_next(loader, &batch, NULL); taken++) {
         host.behind = taken % 2;
-        right += loader->engines.calm == taken;
+        right += loader->jpeg.calm == taken;
         right += !(taken < 3 ? st_batch_join(batch, 17, NULL) : st_batch_sync(batch, NULL));
         host.behind = !host.behind;
         right += !st_batch_join(batch, 18, NULL) && !st_batch_sync(batch, NULL);
-        right += loader->engines.gpu_busy == (taken == 1);
+        right += loader->jpeg.gpu_busy == (taken == 1);
         st_batch_release(batch, NULL);
     }
     host.behind = false;
-    ok(taken == 4 && right == 16 && loader->engines.share_least == 1,
-       "after %u batches in time the least share is %u (%u of 16 right)", taken, loader->engines.share_least, right);
+    ok(taken == 4 && right == 16 && loader->jpeg.share_least == 1,
+       "after %u batches in time the least share is %u (%u of 16 right)", taken, loader->jpeg.share_least, right);
     st_loader_close(loader);
 }
 
@@ -282,23 +282,23 @@ static uint32_t lowered(const char *name, uint32_t *all)
     return count;
 }
 
-/* On the consumer's CPU, engine threads have a lower priority, as workers always have. */
+/* On the consumer's CPU, JPEG threads have a lower priority, as workers always have. */
 static void gives_way(void)
 {
     struct stoker_loader_options opt = fast_options();
     struct stoker_error err = {0};
     cpu_set_t before, one;
-    uint32_t engines, workers, low;
+    uint32_t threads, workers, low;
     sched_getaffinity(0, sizeof before, &before);
     CPU_ZERO(&one);
     for (size_t k = 0; k < CPU_SETSIZE && !CPU_COUNT(&one); k++)
         if (CPU_ISSET(k, &before))
             CPU_SET(k, &one);
     sched_setaffinity(0, sizeof one, &one);
-    struct stoker_loader *loader = harness_open_on(&engine_devices, items, COUNT, texts[2], &opt, &err);
-    wait_for_engines(loader);
-    low = lowered("stoker-engine", &engines);
-    ok(loader->tuning.cpus < 2 && engines == 2 && low == 2, "%u of %u engine threads give way with one CPU", low, engines);
+    struct stoker_loader *loader = harness_open_on(&hardware_devices, items, COUNT, texts[2], &opt, &err);
+    wait_for_hardware(loader);
+    low = lowered("stoker-jpeg", &threads);
+    ok(loader->tuning.cpus < 2 && threads == 2 && low == 2, "%u of %u JPEG threads give way with one CPU", low, threads);
     for (int k = 0; k < 20000 && lowered("stoker-worker", &workers) < (uint32_t)opt.workers; k++)
         usleep(10000);
     low = lowered("stoker-worker", &workers);
@@ -306,13 +306,13 @@ static void gives_way(void)
     st_loader_close(loader);
     sched_setaffinity(0, sizeof before, &before);
     if (CPU_COUNT(&before) < 3) {
-        skip("engine threads with their own CPUs do not", "there are fewer than three CPUs");
+        skip("JPEG threads with their own CPUs do not", "there are fewer than three CPUs");
         return;
     }
-    loader = harness_open_on(&engine_devices, items, COUNT, texts[2], &opt, &err);
-    wait_for_engines(loader);
-    low = lowered("stoker-engine", &engines);
-    ok(engines == 2 && low == (loader->tuning.cpus < 3 ? 2 : 0), "engine threads with their own CPUs do not (%u of %u)", low, engines);
+    loader = harness_open_on(&hardware_devices, items, COUNT, texts[2], &opt, &err);
+    wait_for_hardware(loader);
+    low = lowered("stoker-jpeg", &threads);
+    ok(threads == 2 && low == (loader->tuning.cpus < 3 ? 2 : 0), "JPEG threads with their own CPUs do not (%u of %u)", low, threads);
     st_loader_close(loader);
 }
 

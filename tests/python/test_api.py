@@ -63,7 +63,7 @@ def test_a_note_if_cuda_had_started_before_the_loader(tree, monkeypatch, variabl
     loader = stoker.DataLoader(stoker.datasets.ImageFolder(tree, T.ToTensor()))
     batches = iter(loader)
     next(batches)
-    notes = engine_stats({**loader._native.engine().stats(), "engines_open": engines}, "cuda:0")["notes"]
+    notes = engine_stats({**loader._native.engine().stats(), "jpeg_hardware_open": engines}, "cuda:0")["notes"]
     assert any("CUDA_DEVICE_MAX_CONNECTIONS=32" in note for note in notes) == said
 
 

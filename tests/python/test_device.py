@@ -80,9 +80,11 @@ def test_cpu_by_name_is_no_device(tree):
         "rows_resized_there": 0,
         "rows_resized_by_workers": 0,
         "files_decoded_there": 0,
-        "files_engines_failed": 0,
-        "engines_open": 0,
+        "files_hardware_failed": 0,
+        "jpeg_hardware_open": 0,
         "files_known": 0,
+        "jpeg_hardware_note": None,
+        "engines_open": 0,
         "engines_note": None,
     }
     assert report["memory"]["pinned_bytes"] == 0

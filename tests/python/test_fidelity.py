@@ -47,15 +47,15 @@ def test_images_that_are_not_twice_as_large_are_exact(photos):
     assert np.array_equal(epoch(photos, transform, "exact", 8), epoch(photos, transform, "fast", 8))
 
 
-@pytest.mark.parametrize("engines", ["known", "all", "off"])
-def test_engines_change_nothing_without_a_device(photos, engines):
+@pytest.mark.parametrize("hardware", ["known", "all", "off"])
+def test_jpeg_hardware_changes_nothing_without_a_device(photos, hardware):
     """The JPEG hardware of a GPU decodes to the same pixels; without a GPU there is none."""
     data = stoker.datasets.ImageFolder(photos, T.Compose([T.RandomResizedCrop(64), T.PILToTensor()]))
-    loader = stoker.DataLoader(data, batch_size=10, num_workers=1, seed=3, jpeg_hardware=engines, output="numpy")
-    assert loader.jpeg_hardware == engines
+    loader = stoker.DataLoader(data, batch_size=10, num_workers=1, seed=3, jpeg_hardware=hardware, output="numpy")
+    assert loader.jpeg_hardware == hardware
     copy = pickle.loads(pickle.dumps(loader))  # noqa: S301
-    assert copy.jpeg_hardware == engines
-    assert loader._options_beyond_torch()["jpeg_hardware"] == engines
+    assert copy.jpeg_hardware == hardware
+    assert loader._options_beyond_torch()["jpeg_hardware"] == hardware
     plain = stoker.DataLoader(data, batch_size=10, num_workers=1, seed=3, output="numpy")
     assert plain.jpeg_hardware == "known"
     expected = next(iter(plain))[0]

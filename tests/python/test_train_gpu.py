@@ -35,8 +35,8 @@ def test_arguments():
 
 
 class Learner:
-    """A loader whose engines open late, and that learns half of the files in its first epoch, the rest in its second,
-    without one that engines cannot decode."""
+    """A loader whose JPEG hardware opens late, and that learns half of the files in its first epoch, the rest in its second,
+    without one that the hardware cannot decode."""
 
     dataset = range(100)
 
@@ -46,7 +46,7 @@ class Learner:
     def stats(self):
         self.looks += 1
         known = [0, 50, 99, 99][self.epochs]
-        return {"device": {"engines_open": 2 * (self.looks > 2), "engines_note": None, "files_known": known}}
+        return {"device": {"jpeg_hardware_open": 2 * (self.looks > 2), "jpeg_hardware_note": None, "files_known": known}}
 
     def __iter__(self):
         self.epochs += 1

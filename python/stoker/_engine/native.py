@@ -309,7 +309,7 @@ class Native:
         if self._warned or self.device is None and not self._pinned:
             return
         stats = engine.stats()
-        pageable, queues = stats["pinned_note"], gpu_queues.note() if stats["engines_open"] else None
+        pageable, queues = stats["pinned_note"], gpu_queues.note() if stats["jpeg_hardware_open"] else None
         self._warned = bool(pageable or queues)
         if pageable:
             warn_user(f"batches are in pageable memory, so copies take longer: {pageable}")

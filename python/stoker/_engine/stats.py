@@ -15,7 +15,7 @@ _STAGES = {
     "augment": "crop, resize, flip, normalize",
     "slot": "waiting for the consumer to take a batch",
 }
-_NOTES = ("source_note", "pinned_note", "engine_note", "reader_note")  # reasons for being slower than possible
+_NOTES = ("source_note", "pinned_note", "jpeg_hardware_note", "reader_note")  # reasons for being slower than possible
 _HEAD = ("stage", "seconds", "share", "what it is")
 
 
@@ -107,7 +107,7 @@ def engine_stats(raw: dict[str, Any], device: str | None) -> Stats:
     decoded: dict[str, dict[str, int]] = {}
     for codec, path, files in raw["paths"]:
         decoded.setdefault(codec, {})[path] = files
-    notes = [*(raw[note] for note in _NOTES), gpu_queues.note() if raw["engines_open"] else None]
+    notes = [*(raw[note] for note in _NOTES), gpu_queues.note() if raw["jpeg_hardware_open"] else None]
     return Stats(
         batches=raw["batches"],
         samples=raw["samples"],
@@ -143,11 +143,13 @@ def engine_stats(raw: dict[str, Any], device: str | None) -> Stats:
             "copied_bytes": raw["copied_bytes"],
             "rows_resized_there": raw["raw_rows"],
             "rows_resized_by_workers": raw["resized_rows"],
-            "files_decoded_there": raw["engine_rows"],
-            "files_engines_failed": raw["engine_failures"],
-            "engines_open": raw["engines_open"],
-            "files_known": raw["engines_known"],
-            "engines_note": raw["engine_note"],
+            "files_decoded_there": raw["jpeg_hardware_rows"],
+            "files_hardware_failed": raw["jpeg_hardware_failures"],
+            "jpeg_hardware_open": raw["jpeg_hardware_open"],
+            "files_known": raw["jpeg_hardware_known"],
+            "jpeg_hardware_note": raw["jpeg_hardware_note"],
+            "engines_open": raw["jpeg_hardware_open"],  # former names
+            "engines_note": raw["jpeg_hardware_note"],
         },
         tuning={
             "workers": raw["tuned_workers"],

@@ -2,8 +2,8 @@
  *
  * The size of a random crop determines the taps of its resize, and there are only some hundred sizes.
  * Making taps takes about 5 us for each axis (bilinear, 224 outputs), which is a fifth of what a thread
- * that passes files to a GPU's JPEG engines does for an image. So a loader keeps them, up to a number of
- * bytes; what then does not fit is computed every time.
+ * that passes files to a GPU's JPEG hardware does for an image. So a loader keeps them, up to a number
+ * of bytes; what then does not fit is computed every time.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

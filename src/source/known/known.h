@@ -1,6 +1,6 @@
 /* known.h - which samples' JPEG files are known to decode without irregularity
  *
- * The JPEG engines of a GPU do not report damaged data. So in exact mode an engine is only given a file
+ * The JPEG hardware of a GPU does not report damaged data. So in exact mode it is only given a file
  * that our own decoder has once decoded to its end, in this run, an earlier one or another rank.
  *
  * The table has one number per sample: the CRC-32C of the file that was decoded; 0: unknown. It is

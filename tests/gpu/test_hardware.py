@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The GPU's JPEG engines: they decode part of every batch, and every value is the CPU's."""
+"""The GPU's JPEG hardware: it decodes part of every batch, and every value is the CPU's."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import stoker
 import torch
-from conftest import assert_same, on_cpu, reference, training, wait_for_engines
-from conftest import load as load_without_engines
+from conftest import assert_same, on_cpu, reference, training, wait_for_hardware
+from conftest import load as load_without_hardware
 from PIL import Image
 from stoker import transforms as T
 from stoker.synth import Painter
@@ -28,10 +28,10 @@ MODES = ["known", "all"]
 def load(root, transform=None, device="cuda", **options):
     if device:
         options.setdefault("jpeg_hardware", "known")
-    return load_without_engines(root, transform, device=device, **options)
+    return load_without_hardware(root, transform, device=device, **options)
 
 
-def engines(loader):
+def hardware(loader):
     return loader.stats()["device"]
 
 
@@ -55,35 +55,35 @@ def make_set(root, pictures, count, **how):
 
 
 def warm(loader, rows=200, seconds=30):
-    """Runs epochs until the engines, which take about a second to open, have decoded something."""
+    """Runs epochs until the hardware, which takes about a second to open, has decoded something."""
     until = time.monotonic() + seconds
-    while engines(loader)["files_decoded_there"] < rows and time.monotonic() < until:
+    while hardware(loader)["files_decoded_there"] < rows and time.monotonic() < until:
         for _ in loader:
             pass
-        if engines(loader)["engines_note"]:
-            pytest.skip(engines(loader)["engines_note"])
-    assert engines(loader)["files_decoded_there"] >= rows
+        if hardware(loader)["jpeg_hardware_note"]:
+            pytest.skip(hardware(loader)["jpeg_hardware_note"])
+    assert hardware(loader)["files_decoded_there"] >= rows
 
 
 def assert_exact(root, transform=CROP, least=50, **options):
-    """An epoch of which the engines did a good part is that of the CPU."""
-    # One worker: engines rest where the CPUs keep up, and here they are to be seen at work.
+    """An epoch of which the hardware did a good part is that of the CPU."""
+    # One worker: the hardware rests where the CPUs keep up, and here it is to be seen at work.
     loader = load(root, transform, batch_size=128, num_workers=1, **options)
     warm(loader)
-    before = engines(loader)["files_decoded_there"]
+    before = hardware(loader)["files_decoded_there"]
     loader.set_epoch(0)
     got = on_cpu(loader)
-    done = engines(loader)["files_decoded_there"] - before
-    print(f"{done} files by engines")
+    done = hardware(loader)["files_decoded_there"] - before
+    print(f"{done} files by hardware")
     assert_same(got, reference(root, transform, batch_size=128))
     assert done >= least
 
 
-@pytest.mark.parametrize("engines", MODES)
+@pytest.mark.parametrize("hardware", MODES)
 @pytest.mark.parametrize("sampling", ["4:4:4", "4:2:2", "4:2:0", "grey"])
-def test_samplings(tmp_path, pictures, sampling, engines):
+def test_samplings(tmp_path, pictures, sampling, hardware):
     how = {"mode": "L"} if sampling == "grey" else {"subsampling": sampling}
-    assert_exact(make_set(tmp_path / "set", pictures, 768, **how), jpeg_hardware=engines)
+    assert_exact(make_set(tmp_path / "set", pictures, 768, **how), jpeg_hardware=hardware)
 
 
 def test_fast_is_exact_too(tmp_path, pictures):
@@ -116,27 +116,27 @@ def test_sizes(tmp_path):
                     subsampling=int(rng.integers(0, 3)))
     plain = T.Compose([T.RandomResizedCrop(64, scale=(0.05, 1.0)), T.PILToTensor()])
     want, done = reference(root, plain, batch_size=128), 0
-    for _ in range(4):  # new loaders: with time, engine threads decode the smallest files themselves
+    for _ in range(4):  # new loaders: with time, JPEG threads decode the smallest files themselves
         loader = load(root, plain, batch_size=128, num_workers=1, jpeg_hardware="all")
-        wait_for_engines(loader)
+        wait_for_hardware(loader)
         assert_same(on_cpu(loader), want)
-        if engines(loader)["engines_note"]:
-            pytest.skip(engines(loader)["engines_note"])
-        done += engines(loader)["files_decoded_there"]
-    print(f"{done} of {4 * len(sizes)} files by engines")
+        if hardware(loader)["jpeg_hardware_note"]:
+            pytest.skip(hardware(loader)["jpeg_hardware_note"])
+        done += hardware(loader)["files_decoded_there"]
+    print(f"{done} of {4 * len(sizes)} files by hardware")
     assert done > len(sizes)
 
 
-@pytest.mark.parametrize("engines", MODES)
+@pytest.mark.parametrize("hardware", MODES)
 @pytest.mark.parametrize("how", [
     {"mode": "CMYK"}, {"progressive": True}, {"subsampling": "4:1:1"},
     {"restart_marker_blocks": 3}, {"optimize": True},
 ], ids=str)
-def test_other_files(tmp_path, pictures, how, engines):
-    """Files that engines do not support, or would decode wrongly, are decoded by the CPU."""
+def test_other_files(tmp_path, pictures, how, hardware):
+    """Files that the hardware does not support, or would decode wrongly, are decoded by the CPU."""
     root = make_set(tmp_path / "set", pictures[:6], 256, **dict(how))
-    loader = load(root, CROP, jpeg_hardware=engines, batch_size=64)
-    wait_for_engines(loader)
+    loader = load(root, CROP, jpeg_hardware=hardware, batch_size=64)
+    wait_for_hardware(loader)
     for epoch in range(2):
         loader.set_epoch(epoch)
         got = on_cpu(loader)
@@ -149,7 +149,7 @@ def test_bad_files_are_reported(bad_folder):
     def bad(**options):
         loader = load(bad_folder, on_error="replace", batch_size=8, **options)
         if "jpeg_hardware" in options:
-            wait_for_engines(loader)
+            wait_for_hardware(loader)
         labels = torch.cat([labels.cpu() for _, labels in loader])
         return labels, sorted(entry["sample"] for entry in loader.bad_samples())
 
@@ -184,18 +184,18 @@ def test_damaged_data(tmp_path, pictures, sampling):
         cpu = load(root, CROP, device=None, **options)
         cpu.set_epoch(epoch)
         assert_same(on_cpu(gpu), on_cpu(cpu))
-    assert engines(gpu)["files_decoded_there"] > 200
+    assert hardware(gpu)["files_decoded_there"] > 200
 
 
 def test_first_epoch_is_the_cpus(tmp_path, pictures):
     root = make_set(tmp_path / "set", pictures, 512)
     loader = load(root, CROP, batch_size=64, num_workers=1)
-    wait_for_engines(loader)
+    wait_for_hardware(loader)
     assert_same(on_cpu(loader), reference(root, CROP, batch_size=64))
-    assert engines(loader)["files_decoded_there"] == 0
+    assert hardware(loader)["files_decoded_there"] == 0
     loader.set_epoch(0)
     assert_same(on_cpu(loader), reference(root, CROP, batch_size=64))
-    assert engines(loader)["files_decoded_there"] > 0 or engines(loader)["engines_note"]
+    assert hardware(loader)["files_decoded_there"] > 0 or hardware(loader)["jpeg_hardware_note"]
 
 
 def test_knowledge_is_kept(tmp_path, pictures):
@@ -207,10 +207,10 @@ def test_knowledge_is_kept(tmp_path, pictures):
     def first_epoch():
         data = stoker.datasets.ImageFolder(root, CROP, index_dir=index)
         loader = stoker.DataLoader(data, batch_size=64, shuffle=True, seed=5, device="cuda", num_workers=1)
-        wait_for_engines(loader)
+        wait_for_hardware(loader)
         got = on_cpu(loader)
-        done = engines(loader)["files_decoded_there"]
-        note = engines(loader)["engines_note"]
+        done = hardware(loader)["files_decoded_there"]
+        note = hardware(loader)["jpeg_hardware_note"]
         del loader, data
         return got, done, note
 
@@ -231,10 +231,10 @@ def test_off(folder):
             pass
     loader.set_epoch(0)
     assert_same(on_cpu(loader), reference(folder))
-    assert engines(loader)["files_decoded_there"] == 0
+    assert hardware(loader)["files_decoded_there"] == 0
 
 
-def test_close_while_engines_open(folder):
+def test_close_while_the_hardware_opens(folder):
     for wait in (0, 0.05, 0.4):
         loader = load(folder, jpeg_hardware="all")
         next(iter(loader))
