@@ -12,8 +12,8 @@
  *
  * The hardware does not notice damaged data. So by default a file goes to it only if our own decoder has
  * once decoded all of it: workers read new files to their end, and the dataset remembers
- * (source/known/known.h). While too few of the coming samples are known, or after a chunk without a file for
- * it, the hardware leaves the next tickets to the workers.
+ * (source/known/known.h). While too few of the coming samples are known, or after a chunk without a file
+ * for it, the hardware leaves the next tickets to the workers.
  *
  * The GPU should not decode what nobody is waiting for: the hardware rests while half of the prefetched
  * batches are ready, so that a training run that the CPUs can feed alone has the whole GPU. In short

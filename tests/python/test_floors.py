@@ -88,6 +88,19 @@ def test_a_circle_through_what_an_inline_function_uses(tmp_path):
     assert failures(tmp_path, files)[0] == ["C files that use each other form no circle"]
 
 
+def test_files_that_need_the_headers_of_each_other(tmp_path):
+    """ticket.c takes what worker.h describes, and worker.c calls ticket.c."""
+    files = {
+        "src/pipe/ticket.h": c_file("ticket.h", "int st_ticket(int n);"),
+        "src/pipe/ticket.c": c_file("ticket.c", '#include "pipe/worker.h"', *function("ticket", "(struct st_worker){n}.n")),
+        "src/pipe/worker.h": c_file("worker.h", "struct st_worker { int n; };"),
+        "src/pipe/worker_main.c": c_file("worker_main.c", '#include "pipe/ticket.h"', *function("work", "st_ticket(n)")),
+    }
+    found, output = failures(tmp_path, files)
+    assert found == ["files and headers form no circle, where all have a level"]
+    assert "src/pipe: ticket needs worker needs ticket" in output
+
+
 def test_names_that_only_look_alike(tmp_path):
     """b.c has an argument with the name of a function that it does not know."""
     files = {
