@@ -193,6 +193,24 @@ def test_a_missing_file_has_errno_and_filename(even_tree, tmp_path):
     assert isinstance(ours.value, stoker.NotFound) and isinstance(ours.value, stoker.StokerError)
 
 
+def test_a_folder_in_place_of_a_file_has_errno_and_filename(even_tree, tmp_path):
+    root = save_tree(tmp_path / "tree", {"a": 3}, (48, 40))
+    data = ImageFolder(root, V1.ToTensor())
+    (root / "a" / "000.jpg").unlink()
+    (root / "a" / "000.jpg").mkdir()
+    with pytest.raises(IsADirectoryError) as theirs:
+        next(iter(tud.DataLoader(data)))
+    with pytest.raises(IsADirectoryError) as ours:
+        next(iter(stoker.DataLoader(data)))
+    for error in (ours.value, pickle.loads(pickle.dumps(ours.value))):
+        assert (error.errno, error.filename, str(error)) == (
+            theirs.value.errno,
+            theirs.value.filename,
+            str(theirs.value),
+        )
+    assert isinstance(ours.value, stoker.ReadError) and isinstance(ours.value, stoker.StokerError)
+
+
 def test_what_is_no_image(bad_tree):
     with pytest.raises(UnidentifiedImageError) as theirs:
         ImageFolder(bad_tree)[9]

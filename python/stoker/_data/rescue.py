@@ -65,7 +65,7 @@ class Rescue:
         try:
             if data is None:
                 path = self._handle.name(sample)
-                if os.path.exists(path) and not os.path.isfile(path):
+                if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
                     return None  # a pipe or a device may have no end
                 with open(path, "rb") as file:
                     data = file.read()
