@@ -146,10 +146,11 @@ int st_bad_deliver(struct stoker_loader *loader, struct st_slot *slot, struct st
         return fatal->error.code;
     }
     if (last && loader->count.epoch_bad > loader->opt.error_limit)
-        return st_fail(err, STOKER_ELIMIT,
-                       "%llu bad samples in epoch %llu exceed error_limit (%llu); the last one: %.800s",
-                       (unsigned long long)loader->count.epoch_bad,
-                       (unsigned long long)loader->epoch.number,
-                       (unsigned long long)loader->opt.error_limit, last->error.message);
+        return st_fail(
+            err, STOKER_ELIMIT,
+            "%llu bad sample%s in epoch %llu, more than error_limit (%llu); the last one: %.800s",
+            (unsigned long long)loader->count.epoch_bad, loader->count.epoch_bad == 1 ? "" : "s",
+            (unsigned long long)loader->epoch.number, (unsigned long long)loader->opt.error_limit,
+            last->error.message);
     return 0;
 }

@@ -53,6 +53,12 @@ def test_more_threads_than_cpus_are_warned_of(data, even_tree):
         stoker.DataLoader(data, num_workers="auto")
 
 
+def test_one_cpu_is_not_one_cpus(data, monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0})
+    with pytest.warns(UserWarning, match="may use only 1 CPU, and more threads"):
+        stoker.DataLoader(data, 4, num_workers=2)
+
+
 def test_shuffle_that_is_no_bool_is_warned_of(data):
     for value in ("yes", "no"):
         with pytest.warns(UserWarning, match=f"shuffle='{value}' is not a bool, and counts as True") as caught:

@@ -287,8 +287,10 @@ def test_bad_sample_replaced(bad_tree):
 
 
 def test_error_limit(bad_tree):
-    with pytest.raises(stoker.LimitReached):
+    with pytest.raises(stoker.LimitReached, match=r"^2 bad samples in epoch 0, more than error_limit \(1\); the last one: "):
         list(bad_loader(bad_tree, "skip", error_limit=1))
+    with pytest.raises(stoker.LimitReached, match=r"^1 bad sample in epoch 0, more than error_limit \(0\); the last one: "):
+        list(bad_loader(bad_tree, "skip", error_limit=0))
     list(bad_loader(bad_tree, "skip", error_limit=2))
 
 

@@ -223,6 +223,11 @@ def test_a_users_sampler_with_another_number_of_ranks_is_refused():
         loader.load_state_dict(state)
         with pytest.raises(ValueError, match="saved by 2 ranks.*now there are 3.*Strided"):
             iter(loader)
+    _, state, _ = begin(own(0, world=1), 1)
+    loader = own(0)
+    loader.load_state_dict(state)
+    with pytest.raises(ValueError, match="saved by 1 rank in.*now there are 2.*Resume with 1 rank,"):
+        iter(loader)
     _, state, _ = begin(distributed(Numbers(24), 0, 2, 1, shuffle=False), 1)
     loader = stoker.DataLoader(Numbers(24), 1, compile=False)
     loader.load_state_dict({**state, "epoch": 0})

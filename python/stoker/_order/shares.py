@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.utils.data import BatchSampler, DistributedSampler
 
+from .._base.tables import counted
 from .ranks import Shared, process_group, samplers_in
 
 DEALERS = (DistributedSampler, Shared)
@@ -127,23 +128,24 @@ def refuse_other_epoch(then: dict[str, Any], dealer: Any) -> None:
         )
     if then["of"] != len(dealer.dataset):
         raise ValueError(
-            f"the state was saved when the dataset had {then['of']} samples, but now it has {len(dealer.dataset)}: "
-            "an epoch can be resumed only with the same data"
+            f"the state was saved when the dataset had {counted(then['of'], 'sample')}, but now it has "
+            f"{len(dealer.dataset):,}: an epoch can be resumed only with the same data"
         )
 
 
 def refuse_other_world(then: dict[str, Any], ranked: Ranked | None) -> None:
     """Raise an error if the ranks have shared an epoch in a way that they cannot continue."""
     world, holder = then.get("world", 1), None if ranked is None else ranked.holder
+    then_ranks = counted(world, "rank")
     if "before" in then and world > 1:
         raise ValueError(
-            f"the state was saved by {world} ranks that shared the samples by a DistributedSampler (or shard=True), and "
+            f"the state was saved by {then_ranks} that shared the samples by a DistributedSampler (or shard=True), and "
             f"this loader has none: use it again, with any number of ranks"
         )
     if holder is not None and ranked is not None and then.get("world", ranked.world) != ranked.world:
         raise ValueError(
-            f"the state was saved by {world} ranks in the middle of an epoch, and now there are {ranked.world}, but what a "
-            f"{type(holder).__name__} gives to another number of ranks is not known. Resume with {world} ranks, save "
+            f"the state was saved by {then_ranks} in the middle of an epoch, and now there are {ranked.world}, but what a "
+            f"{type(holder).__name__} gives to another number of ranks is not known. Resume with {then_ranks}, save "
             "at the end of an epoch, or use shard=True or torch's DistributedSampler"
         )
 

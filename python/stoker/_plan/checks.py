@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .._base.suggest import similar
+from .._base.tables import counted
 
 _UNITS = {"": 1, **{f"{k}B": 1000**n for n, k in enumerate(("", "K", "M", "G", "T"))}}
 _UNITS |= {f"{k}iB": 1024**n for n, k in enumerate("KMGT", 1)}
@@ -68,7 +69,7 @@ def check_threads(threads: int) -> None:
     if threads > most:
         warnings.warn(
             f"num_workers={threads}: this DataLoader will create {threads} threads, but this process may use only "
-            f"{most} CPUs, and more threads take memory and slow it down: num_workers='auto' creates one for each",
+            f"{counted(most, 'CPU')}, and more threads take memory and slow it down: num_workers='auto' creates one for each",
             stacklevel=6,
         )
 
