@@ -397,6 +397,7 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
     def _get_iterator(self) -> Any:
         """Return an iterator over an epoch of a dataset written in Python. torch's __iter__ calls this."""
         if self.num_workers == 0 or self._gathered() is not None:
+            check_prefetch(self.num_workers, self.prefetch_factor)
             return SingleIterator(self)
         self.check_worker_number_rationality()
         return WorkerIterator(self)

@@ -11,6 +11,7 @@ import warnings
 
 import pytest
 import stoker
+import torch
 import torch.utils.data as tud
 import torchvision.transforms as V1
 from conftest import picture, save_tree
@@ -81,6 +82,10 @@ def test_prefetch_factor_0(even_tree, data):
             make(theirs, num_workers=0, prefetch_factor=0)
     with pytest.raises(ValueError, match="prefetch_factor=0: at least one batch"):
         stoker.DataLoader(data, prefetch_factor=0)
+    rows = tud.TensorDataset(torch.arange(4))  # which no worker gathers
+    for kind in (tud.DataLoader, stoker.DataLoader):
+        with pytest.raises(AssertionError):
+            iter(kind(rows, num_workers=1, prefetch_factor=0))
 
 
 def test_unknown_keywords(data):
