@@ -97,6 +97,22 @@ def test_every_transform_becomes_torchvisions(name, arguments):
     }
 
 
+@pytest.mark.parametrize("module", [V1, V2])
+def test_steps_of_ours_inside_torchvisions(tree, module):
+    own = [T.Resize((30, 30)), module.RandomChoice([T.RandomHorizontalFlip(1.0)]), invert, T.ToTensor(), double]
+    ours = module.Compose([own[0], module.Compose(own[1:3]), *own[3:]])
+    theirs = V1.Compose([V1.Resize((30, 30)), V1.RandomHorizontalFlip(1.0), invert, V1.ToTensor(), double])
+    data, reference = stoker.datasets.ImageFolder(tree, ours), ImageFolder(tree, theirs)
+    for _ in range(2):
+        assert all(torch.equal(data[i][0], reference[i][0]) for i in range(3))
+        assert all(
+            torch.equal(a, b)
+            for (a, _), (b, _) in zip(stoker.DataLoader(data, 5), tud.DataLoader(reference, 5), strict=True)
+        )
+        ours.transforms[0], theirs.transforms[0] = T.Resize((20, 24)), V1.Resize((20, 24))  # a change counts
+    assert isinstance(ours.transforms[0], T.Resize)  # the user's object stays as it is
+
+
 def test_random_steps_follow_from_torchs_seed(tree):
     ours = T.Compose([T.RandomResizedCrop(24), T.RandomHorizontalFlip(), invert, T.ToTensor()])
     theirs = V1.Compose([V1.RandomResizedCrop(24), V1.RandomHorizontalFlip(), invert, V1.ToTensor()])

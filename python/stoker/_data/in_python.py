@@ -7,6 +7,7 @@ return: images or tensors.
 
 from __future__ import annotations
 
+import copy
 import importlib
 import inspect
 from collections.abc import Callable
@@ -35,11 +36,15 @@ def key_of(transform: Any) -> Any:
     """Return what changes whenever `callable_for` would return something else."""
     if isinstance(transform, (Compose, RandomApply)):
         return type(transform), getattr(transform, "p", None), tuple(map(key_of, transform.transforms))
+    if _is_theirs_with_steps(transform):
+        return id(transform), getattr(transform, "p", None), tuple(map(key_of, transform.transforms))
     return (type(transform), transform._spec()) if isinstance(transform, Transform) else id(transform)
 
 
 def callable_for(transform: Any) -> Callable[[Any], Any]:
     """Return a function that does the same to a PIL image, or to what the steps before it have made of it."""
+    if _is_theirs_with_steps(transform):
+        return _with_steps_of_theirs(transform)
     if not isinstance(transform, Transform):
         return transform
     try:
@@ -54,6 +59,22 @@ def callable_for(transform: Any) -> Callable[[Any], Any]:
         steps = list(map(callable_for, transform.transforms))
         return theirs.Compose(steps) if isinstance(transform, Compose) else theirs.RandomApply(steps, transform.p)
     return getattr(theirs, name)(**_arguments(transform, theirs))
+
+
+def _is_theirs_with_steps(transform: Any) -> bool:
+    """Return whether it is torchvision's Compose, RandomApply, RandomChoice or RandomOrder of a list of steps."""
+    steps = getattr(transform, "transforms", None)
+    return type(transform).__module__.startswith("torchvision.transforms") and isinstance(steps, (list, tuple))
+
+
+def _with_steps_of_theirs(transform: Any) -> Any:
+    """Return the same transform, in which steps of this package have become torchvision's."""
+    steps = list(map(callable_for, transform.transforms))
+    if all(made is given for made, given in zip(steps, transform.transforms, strict=True)):
+        return transform
+    made = copy.copy(transform)
+    made.transforms = steps
+    return made
 
 
 def _arguments(transform: Transform, theirs: Any) -> dict[str, Any]:
