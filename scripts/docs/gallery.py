@@ -22,7 +22,7 @@ from stoker.synth import Painter
 
 _SIZE = (240, 180)
 _PICTURES = (20, 7, 13)  # those of Painter(1): transforms of single images are shown on the first
-_SEED = 5  # of the batches
+_SEED = 6909  # of the batches: draws that show what mixing does, and first MixUp, then CutMix
 _HEAD = """# Gallery of transforms
 
 Every transform of `stoker.transforms`, before and after. The pictures are generated ones (`stoker.synth`), and were made
@@ -68,7 +68,8 @@ _OF_IMAGES = {
     },
     "Several": {
         "Compose": Shown("T.Compose([T.RandomResizedCrop(120), T.RandomHorizontalFlip(), T.ColorJitter(0.4, 0.4, 0.4)])", 3),
-        "RandomApply": Shown("T.RandomApply([T.Grayscale(3), T.GaussianBlur(13, sigma=3.0)], p=0.5)", 3),
+        "RandomApply": Shown("T.RandomApply([T.Grayscale(3), T.GaussianBlur(13, sigma=3.0)], p=0.5)", 3,
+                             "A draw either applies all of them, or leaves the image as it is."),
     },
 }
 _OF_BATCHES = {
@@ -141,7 +142,7 @@ def _shares(label: list[float]) -> str:
 
 def _facts(values: np.ndarray) -> str:
     """The type and the shape of an array, and the range of floats."""
-    span = "" if values.dtype == np.uint8 else f", {values.min():.3g} to {values.max():.3g}"
+    span = "" if values.dtype == np.uint8 else f", {values.min():.2f} to {values.max():.2f}"
     return f"{values.dtype} {list(values.shape)}{span}"
 
 
