@@ -21,7 +21,7 @@ install_library() {
 flags() { PKG_CONFIG_PATH=$PREFIX/lib/pkgconfig pkg-config "$@" stoker; }
 
 shared_example() {
-    cc -Wall -Wextra -Werror examples/load_folder.c -o "$WORK/load_folder" $(flags --cflags --libs)
+    cc -Wall -Wextra -Werror examples/c/load_folder.c -o "$WORK/load_folder" $(flags --cflags --libs)
     LD_LIBRARY_PATH=$PREFIX/lib "$WORK/load_folder" "$IMAGES" | grep -x '12 samples'
 }
 
@@ -29,7 +29,7 @@ static_example() {
     local libs
     # Ours statically, the others as they are: what their own static libraries want is seldom installed.
     libs="$(flags --libs) $(pkg-config --libs $(flags --print-requires-private | awk '{print $1}')) -pthread -lm -ldl"
-    cc examples/load_folder.c -o "$WORK/load_static" $(flags --cflags) "$PREFIX/lib/libstoker.a" ${libs//-lstoker/}
+    cc examples/c/load_folder.c -o "$WORK/load_static" $(flags --cflags) "$PREFIX/lib/libstoker.a" ${libs//-lstoker/}
     "$WORK/load_static" "$IMAGES" | grep -x '12 samples'
 }
 

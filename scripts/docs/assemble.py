@@ -127,7 +127,7 @@ def example_page(path: Path) -> str:
     words = ""
     if path.suffix == ".py":
         words = reference.prose(ast.get_docstring(ast.parse(path.read_text())) or "")
-    return f"# {path.name}\n\n{words}\n\n{example(path)}\n"
+    return f"# {path.parent.name}\n\n{words}\n\n{example(path)}\n"
 
 
 def before_stoker(source: str) -> str:

@@ -37,8 +37,8 @@ def included() -> dict[str, str]:
 
 def examples() -> dict[str, str]:
     """Path in the repository -> page, for the example programs."""
-    found = [*sorted((ROOT / "examples").glob("*.py")), *sorted((ROOT / "examples").glob("*.c"))]
-    return {f"examples/{path.name}": f"examples/{path.stem}.md" for path in found}
+    found = [*sorted((ROOT / "examples").glob("*/*.py")), *sorted((ROOT / "examples").glob("*/*.c"))]
+    return {path.relative_to(ROOT).as_posix(): f"examples/{path.parent.name}.md" for path in found}
 
 
 GENERATED = {  # page -> title

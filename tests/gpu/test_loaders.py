@@ -296,17 +296,17 @@ def test_next_is_quick_when_a_batch_is_ready(folder, size, capsys):
 
 
 def example(name, *args):
-    return python("", ROOT / "examples" / name, *args, launcher=("-u",))
+    return python("", ROOT / "examples" / name / "train.py", *args, launcher=("-u",))
 
 
 def test_the_training_example(folder, tmp_path):
     arguments = [folder, "--model", "resnet18", "--size", 64, "--batch-size", 16, "--epochs", 1]
     checkpoint = tmp_path / "checkpoint.pt"
-    got = example("train_imagenet.py", *arguments, "--checkpoint", checkpoint, "--stop-after", 3)
+    got = example("imagenet", *arguments, "--checkpoint", checkpoint, "--stop-after", 3)
     assert got.returncode == 0 and "on cuda:0" in got.stdout, got.stdout + got.stderr
-    got = example("train_imagenet.py", *arguments, "--checkpoint", checkpoint)
+    got = example("imagenet", *arguments, "--checkpoint", checkpoint)
     assert got.returncode == 0 and "resuming at step 3" in got.stdout, got.stdout + got.stderr
-    got = python("", "--nproc-per-node", 2, "--standalone", ROOT / "examples" / "train_imagenet.py", *arguments,
+    got = python("", "--nproc-per-node", 2, "--standalone", ROOT / "examples" / "imagenet" / "train.py", *arguments,
                  "--backend", "gloo", launcher=("-m", "torch.distributed.run"))
     assert got.returncode == 0 and "2 processes" in got.stdout, got.stdout + got.stderr
 
@@ -314,7 +314,7 @@ def test_the_training_example(folder, tmp_path):
 def test_the_jax_example(folder):
     if importlib.util.find_spec("jax") is None:
         pytest.skip("jax is not installed")
-    got = example("jax_snippet.py", folder, "--device", "cuda")
+    got = example("jax", folder, "--device", "cuda")
     if "no GPU" in got.stdout:
         pytest.skip("this jax has no GPU")
     assert got.returncode == 0 and "loss" in got.stdout, got.stdout + got.stderr
@@ -323,5 +323,5 @@ def test_the_jax_example(folder):
 def test_the_lightning_example(folder):
     if importlib.util.find_spec("lightning") is None:
         pytest.skip("lightning is not installed")
-    got = example("lightning_snippet.py", folder)
+    got = example("lightning", folder)
     assert got.returncode == 0 and "loss" in got.stdout, got.stdout + got.stderr

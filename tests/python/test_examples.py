@@ -29,7 +29,7 @@ def run(*command, **more):
 
 
 def test_train_like_resumes_exactly(folder):
-    got = run(sys.executable, ROOT / "examples" / "train_like.py", folder)
+    got = run(sys.executable, ROOT / "examples" / "resume" / "train.py", folder)
     assert got.returncode == 0, got.stderr
     assert "6 steps, 24 images" in got.stdout
     assert "resumed run is the same: True" in got.stdout
@@ -41,8 +41,8 @@ def train(monkeypatch, capsys):
     pytest.importorskip("torchvision")
 
     def run_it(*arguments):
-        monkeypatch.setattr(sys, "argv", ["train_imagenet.py", *map(str, arguments)])
-        runpy.run_path(str(ROOT / "examples" / "train_imagenet.py"), run_name="__main__")
+        monkeypatch.setattr(sys, "argv", ["train.py", *map(str, arguments)])
+        runpy.run_path(str(ROOT / "examples" / "imagenet" / "train.py"), run_name="__main__")
         return capsys.readouterr().out
 
     return run_it
@@ -68,7 +68,7 @@ def test_training_wants_images(train):
 def test_training_under_torchrun(tmp_path):
     pytest.importorskip("torchvision")
     got = run(sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", 2,
-              ROOT / "examples" / "train_imagenet.py", "--synthetic", 12, "--model", "squeezenet1_1", "--size", 32,
+              ROOT / "examples" / "imagenet" / "train.py", "--synthetic", 12, "--model", "squeezenet1_1", "--size", 32,
               "--batch-size", 3, "--epochs", 1, "--device", "cpu",
               env=dict(os.environ, OMP_NUM_THREADS="1", TMPDIR=str(tmp_path)))
     assert got.returncode == 0, got.stderr
@@ -77,7 +77,7 @@ def test_training_under_torchrun(tmp_path):
 
 def test_jax(folder):
     pytest.importorskip("jax")
-    got = run(sys.executable, ROOT / "examples" / "jax_snippet.py", folder)
+    got = run(sys.executable, ROOT / "examples" / "jax" / "train.py", folder)
     assert got.returncode == 0 and re.search(r"loss \d+\.\d+", got.stdout), got.stdout + got.stderr
 
 
@@ -94,7 +94,7 @@ def test_readme_python_runs(folder):
 def test_documented_c_is_the_example():
     """The C block of docs/c.md is taken from the example that the tests build and run."""
     block = re.search(r"```c\n(.*?)```", (ROOT / "docs" / "c.md").read_text(), re.S).group(1)
-    example = {line.strip() for line in (ROOT / "examples" / "load_folder.c").read_text().splitlines()}
+    example = {line.strip() for line in (ROOT / "examples" / "c" / "load_folder.c").read_text().splitlines()}
     assert [line for line in block.splitlines() if line.strip() and line.strip() not in example] == []
 
 

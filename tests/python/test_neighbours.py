@@ -44,7 +44,7 @@ def both_ways(name, folder):
         original(self, *args, **kwargs)
 
     stoker.dataloader.DataLoader.__init__ = counted
-    text = (ROOT / "examples" / f"{name}.py").read_text()
+    text = (ROOT / "examples" / name / "train.py").read_text()
     out = {}
     for way, source in (("torch", before_stoker(text)), ("stoker", text)):
         sys.argv = [name, folder] + (["--workers", "1"] if "--workers" in text else [])
@@ -52,18 +52,18 @@ def both_ways(name, folder):
         said = io.StringIO()
         made.clear()
         with contextlib.redirect_stdout(said):
-            exec(compile(source, f"{name}.py", "exec"), vars(module))
+            exec(compile(source, f"{name}/train.py", "exec"), vars(module))
         out[way] = [said.getvalue(), len(made)]
         stoker.uninstall()
     return out
 
 
-@pytest.mark.parametrize("package", ["accelerate", "hf_trainer", "keras", "lightning", "timm", "torchvision"])
-def test_example(folder, package):
-    needed = {"hf_trainer": "transformers"}.get(package, package)
+@pytest.mark.parametrize("example", ["accelerate", "classification", "keras", "lightning", "timm", "trainer"])
+def test_example(folder, example):
+    needed = {"classification": "torchvision", "trainer": "transformers"}.get(example, example)
     if importlib.util.find_spec(needed) is None:
         pytest.skip(f"{needed} is not installed")
-    got = in_fresh_python(both_ways, f"{package}_snippet", folder)
+    got = in_fresh_python(both_ways, example, folder)
     for way, (said, _) in got.items():
         assert re.search(r"^\d+ steps, loss \d+\.\d+$", said, re.M), (way, said)
     steps = {re.search(r"^(\d+) steps", said, re.M)[1] for said, _ in got.values()}

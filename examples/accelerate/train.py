@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stoker under Accelerate: prepare() makes a Stoker loader from a Stoker loader, with the engine inside.
 
-    python examples/accelerate_snippet.py FOLDER        # one sub-folder for each class
-    accelerate launch examples/accelerate_snippet.py FOLDER
+    python examples/accelerate/train.py FOLDER        # one sub-folder for each class
+    accelerate launch examples/accelerate/train.py FOLDER
 
 Marked lines differ from the script with torch's DataLoader.
 """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stoker under Lightning: its loader is given like any other, and is part of Lightning's checkpoints.
 
-    python examples/lightning_snippet.py FOLDER        # one sub-folder for each class
+    python examples/lightning/train.py FOLDER        # one sub-folder for each class
 
 Marked lines differ from the script with torch's DataLoader.
 """

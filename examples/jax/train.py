@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stoker with JAX: batches become JAX arrays through DLPack, on the CPU or directly on the GPU.
 
-    python examples/jax_snippet.py FOLDER [--device cuda]        # one sub-folder per class
+    python examples/jax/train.py FOLDER [--device cuda]        # one sub-folder per class
 """
 import argparse
 import sys

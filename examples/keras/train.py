@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stoker under Keras 3 with its torch backend: fit() takes the loader as it takes torch's.
 
-    python examples/keras_snippet.py FOLDER        # one sub-folder for each class
+    python examples/keras/train.py FOLDER        # one sub-folder for each class
 
 Marked lines differ from the script with torch's DataLoader.
 """

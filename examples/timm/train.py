@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stoker under timm, whose create_loader makes its own loaders: stoker.install() gives it Stoker's.
 
-    python examples/timm_snippet.py FOLDER [--workers N]        # one sub-folder for each class
+    python examples/timm/train.py FOLDER [--workers N]        # one sub-folder for each class
 
 Marked lines differ from the script with torch's DataLoader. timm's train.py itself runs unchanged by `python -m stoker`.
 """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stoker under Hugging Face's Trainer, which makes its own loaders: stoker.install() gives it Stoker's.
 
-    python examples/hf_trainer_snippet.py FOLDER        # one sub-folder for each class
+    python examples/trainer/train.py FOLDER        # one sub-folder for each class
 
 Marked lines differ from the script with torch's DataLoader. `python -m stoker SCRIPT` does the same without a changed line.
 """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stoker in a script like torchvision's references/classification: samplers, presets in v2, MixUp or CutMix.
 
-    python examples/torchvision_snippet.py FOLDER        # one sub-folder for each class
+    python examples/classification/train.py FOLDER        # one sub-folder for each class
 
 Marked lines differ from the script with torch's DataLoader. MixUp and CutMix move from collate_fn, which is Python, to
 batch_transforms, so that the engine makes whole batches.

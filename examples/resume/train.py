@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A training loop without a model: two epochs, a checkpoint in the middle, and a run resumed from it.
 
-    python examples/train_like.py FOLDER        # one sub-folder per class
+    python examples/resume/train.py FOLDER        # one sub-folder per class
 """
 import sys
 import zlib

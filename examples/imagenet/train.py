@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trains a torchvision model on a folder of images, on one GPU, several, or the CPU.
 
-    python examples/train_imagenet.py imagenet                 # imagenet/train and imagenet/val, or one folder
-    torchrun --nproc-per-node 8 examples/train_imagenet.py imagenet
-    python examples/train_imagenet.py --synthetic 512 --epochs 1 --model resnet18
+    python examples/imagenet/train.py imagenet                 # imagenet/train and imagenet/val, or one folder
+    torchrun --nproc-per-node 8 examples/imagenet/train.py imagenet
+    python examples/imagenet/train.py --synthetic 512 --epochs 1 --model resnet18
 
 With --checkpoint FILE, it saves there after each epoch and when it stops, and resumes from there at the next batch: the
 final weights are bit for bit those of an uninterrupted run.
