@@ -8,6 +8,9 @@ subsampling follow a sample of ImageNet: about 500x375 pixels and 110 KB, three 
     from stoker.synth import make_folder
     root = make_folder("data", count=500, seed=1)     # an ImageFolder, reused if it exists
 
+Their classes mean nothing. What a model learns within seconds are drawn shapes: ``make_shapes`` makes an ImageFolder of
+them, ``make_scenes`` images with masks and boxes.
+
 The same seed gives the same files (with the same NumPy and Pillow).
 """
 from __future__ import annotations
@@ -23,6 +26,7 @@ import numpy as np
 from PIL import Image, ImageChops, ImageDraw, ImageFilter
 
 VERSION = 1  # increase it when the pictures change, so that existing folders are replaced
+_STAMP = ".synth.json"  # in a folder that was made here: with which arguments
 _BANK_SIDE = 1024
 _TEXTURES = 10
 
@@ -176,21 +180,11 @@ def make_folder(root: str | os.PathLike[str], count: int = 500, seed: int = 1, c
         FileExistsError: The folder exists, is not empty, and was not made by this function.
     """
     root = Path(root)
-    stamp = root / ".synth.json"
     wanted = {"version": VERSION, "count": count, "seed": seed, "classes": classes}
-    try:
-        if json.loads(stamp.read_text()) == wanted:
-            return root
-    except (OSError, ValueError):
-        pass
-    if root.exists() and not stamp.exists() and any(root.iterdir()):
-        raise FileExistsError(f"{root} exists and was not made by stoker.synth: choose another folder")
+    if _is_made(root, wanted):
+        return root
     paths = [root / f"class_{n % classes:03d}" / f"{n:06d}.jpg" for n in range(count)]
-    for old in root.glob("class_*/*.jpg"):
-        old.unlink()
-    for parent in {p.parent for p in paths}:
-        parent.mkdir(parents=True, exist_ok=True)
-    stamp.write_text("{}")  # marks the folder as ours, but not finished
+    _clear(root, paths)
     painter = Painter(seed)
     workers = len(os.sched_getaffinity(0))
     with ThreadPoolExecutor(workers) as pool:
@@ -198,5 +192,136 @@ def make_folder(root: str | os.PathLike[str], count: int = 500, seed: int = 1, c
             path.write_bytes(data)
             if progress:
                 progress(done)
-    stamp.write_text(json.dumps(wanted))
+    _mark(root, wanted)
+    return root
+
+
+# ---- folders made here say so in a file ----
+
+
+def _is_made(root: Path, wanted: dict[str, object]) -> bool:
+    try:
+        made: object = json.loads((root / _STAMP).read_text())
+    except (OSError, ValueError):
+        return False
+    return made == wanted
+
+
+def _clear(root: Path, paths: list[Path]) -> None:
+    """Remove what an earlier call left, and make the folders of these files."""
+    if root.exists() and not (root / _STAMP).exists() and any(root.iterdir()):
+        raise FileExistsError(f"{root} exists and was not made by stoker.synth: choose another folder")
+    for old in [*root.glob("*/*.jpg"), *root.glob("*/*.png")]:
+        old.unlink()
+    for parent in {p.parent for p in paths}:
+        parent.mkdir(parents=True, exist_ok=True)
+    (root / _STAMP).write_text("{}")  # the folder is ours, but not finished
+
+
+def _mark(root: Path, made: dict[str, object]) -> None:
+    (root / _STAMP).write_text(json.dumps(made))
+
+
+# ---- drawn shapes ----
+
+SHAPES = ("disc", "square", "triangle")
+_INKS = ((205, 80, 60), (60, 180, 90), (80, 90, 210))
+_Box = tuple[int, int, int, int]
+
+
+def _background(rng: np.random.Generator, width: int, height: int) -> Image.Image:
+    noise = rng.normal(rng.uniform(90, 150), 20, (height, width, 3))
+    return Image.fromarray(noise.clip(0, 255).astype(np.uint8))
+
+
+def _draw(rng: np.random.Generator, image: Image.Image, mask: Image.Image, kind: int, left: int, right: int) -> _Box:
+    """Draw a shape between two columns, in the mask with its class plus 1, and return its box."""
+    most = min(right - left, image.height) - 2
+    side = int(rng.integers(most // 2, most))
+    x = int(rng.integers(left, right - side))
+    y = int(rng.integers(0, image.height - side))
+    ink = tuple(int(c) for c in (_INKS[kind] + rng.normal(0, 25, 3)).clip(0, 255))
+    inks: list[tuple[Image.Image, tuple[int, ...] | int]] = [(image, ink), (mask, kind + 1)]
+    for target, fill in inks:
+        draw = ImageDraw.Draw(target)
+        if SHAPES[kind] == "disc":
+            draw.ellipse((x, y, x + side, y + side), fill=fill)
+        elif SHAPES[kind] == "square":
+            draw.rectangle((x, y, x + side, y + side), fill=fill)
+        else:
+            draw.polygon([(x + side // 2, y), (x, y + side), (x + side, y + side)], fill=fill)
+    return x, y, side + 1, side + 1
+
+
+def make_shapes(root: str | os.PathLike[str], count: int = 96, seed: int = 1) -> Path:
+    """Create an ImageFolder of drawn shapes, which a small model learns to tell apart, or reuse it.
+
+    Args:
+        root: The folder. It gets one folder for each of ``SHAPES``.
+        count: The number of images, 96 x 80 pixels each.
+        seed: Determines the images.
+
+    Returns:
+        The folder.
+
+    Raises:
+        FileExistsError: The folder exists, is not empty, and was not made by this module.
+    """
+    root = Path(root)
+    wanted = {"version": VERSION, "shapes": count, "seed": seed}
+    if _is_made(root, wanted):
+        return root
+    paths = [root / SHAPES[n % len(SHAPES)] / f"{n:06d}.jpg" for n in range(count)]
+    _clear(root, paths)
+    for n, path in enumerate(paths):
+        rng = np.random.default_rng([seed, 3, n])
+        image = _background(rng, 96, 80)
+        _draw(rng, image, Image.new("L", image.size), n % len(SHAPES), 0, image.width)
+        image.save(path, "JPEG", quality=90)
+    _mark(root, wanted)
+    return root
+
+
+def make_scenes(root: str | os.PathLike[str], count: int = 96, seed: int = 1) -> Path:
+    """Create images of one to three drawn shapes, with masks and boxes, or reuse them.
+
+    ``images/N.jpg`` belongs to ``masks/N.png``, a palette image as in Pascal VOC: 0 is the background, 1 and more are
+    the classes in the order of ``SHAPES``. ``instances.json`` has the boxes in COCO's format, with the same numbers.
+
+    Args:
+        root: The folder.
+        count: The number of images, 128 x 96 pixels each.
+        seed: Determines the images.
+
+    Returns:
+        The folder.
+
+    Raises:
+        FileExistsError: The folder exists, is not empty, and was not made by this module.
+    """
+    root = Path(root)
+    wanted = {"version": VERSION, "scenes": count, "seed": seed}
+    if _is_made(root, wanted):
+        return root
+    images = [root / "images" / f"{n:06d}.jpg" for n in range(count)]
+    masks = [root / "masks" / f"{n:06d}.png" for n in range(count)]
+    _clear(root, [*images, *masks])
+    files: list[dict[str, object]] = []
+    objects: list[dict[str, object]] = []
+    for n, (image_path, mask_path) in enumerate(zip(images, masks, strict=True)):
+        rng = np.random.default_rng([seed, 4, n])
+        image, mask = _background(rng, 128, 96), Image.new("P", (128, 96))
+        mask.putpalette([0, 0, 0, *(level for ink in _INKS for level in ink)])
+        shapes = int(rng.integers(1, 4))
+        for k in range(shapes):  # side by side, so that none hides another
+            kind = int(rng.integers(len(SHAPES)))
+            box = _draw(rng, image, mask, kind, k * image.width // shapes, (k + 1) * image.width // shapes)
+            objects.append({"id": len(objects) + 1, "image_id": n, "category_id": kind + 1, "bbox": box,
+                            "area": box[2] * box[3], "iscrowd": 0})
+        image.save(image_path, "JPEG", quality=90)
+        mask.save(mask_path, "PNG")
+        files.append({"id": n, "file_name": image_path.name, "width": image.width, "height": image.height})
+    names = [{"id": k, "name": name} for k, name in enumerate(SHAPES, 1)]
+    (root / "instances.json").write_text(json.dumps({"images": files, "annotations": objects, "categories": names}))
+    _mark(root, wanted)
     return root
