@@ -33,6 +33,16 @@ static_example() {
     "$WORK/load_static" "$IMAGES" | grep -x '12 samples'
 }
 
+readme_example() { # the commands of its README, as they stand there
+    local there=$WORK/readme
+    rm -rf "$there"
+    mkdir -p "$there"
+    ln -s "$ROOT/examples" "$there/examples"
+    ln -s "$IMAGES" "$there/train"
+    sed -n '/^```sh$/,/^```$/{//!p}' examples/c/README.md >"$there/commands"
+    (cd "$there" && PKG_CONFIG_PATH=$PREFIX/lib/pkgconfig LD_LIBRARY_PATH=$PREFIX/lib bash -e commands) | grep -x '12 samples'
+}
+
 absent_folder() { # an error is one sentence that names the folder, and exit status 1
     local status=0
     LD_LIBRARY_PATH=$PREFIX/lib "$WORK/load_folder" "$WORK/absent" 2>"$WORK/said" || status=$?
@@ -93,6 +103,7 @@ mkdir -p "$WORK"
 tap_check "meson install puts library, header, man page and completion in place" install_library
 tap_check "an example builds and runs with pkg-config, shared" shared_example
 tap_check "an example builds and runs with pkg-config, static" static_example
+tap_check "the commands of its README" readme_example
 tap_check "an absent folder is one sentence and exit status 1" absent_folder
 tap_check "the installed program runs" program
 tap_check "the wheel is abi3 for CPython 3.11 and newer" wheel

@@ -3,7 +3,7 @@
 
     python examples/imagenet/train.py imagenet                 # imagenet/train and imagenet/val, or one folder
     torchrun --nproc-per-node 8 examples/imagenet/train.py imagenet
-    python examples/imagenet/train.py --synthetic 512 --epochs 1 --model resnet18
+    python examples/imagenet/train.py --synthetic 96 --model resnet18 --size 64 --batch-size 16 --lr 0.3 --epochs 4
 
 With --checkpoint FILE, it saves there after each epoch and when it stops, and resumes from there at the next batch: the
 final weights are bit for bit those of an uninterrupted run.
@@ -22,7 +22,7 @@ import torch
 import torch.distributed as dist
 import torchvision
 from stoker import transforms as T
-from stoker.synth import make_folder
+from stoker.synth import make_shapes
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 
@@ -30,7 +30,7 @@ MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", nargs="?", help="a folder of class folders, or one that holds train and val")
-    parser.add_argument("--synthetic", type=int, metavar="N", help="generate N images and train on them")
+    parser.add_argument("--synthetic", type=int, metavar="N", help="draw N images of shapes and train on them")
     parser.add_argument("--model", default="resnet50", help="a classification model from torchvision")
     parser.add_argument("--epochs", type=int, default=90)
     parser.add_argument("--batch-size", type=int, default=256, help="per process")
@@ -115,9 +115,9 @@ class Trainer:
             print(text, flush=True)
 
     def synthetic(self):
-        root = Path(tempfile.gettempdir()) / f"stoker-synthetic-{self.args.synthetic}"
+        root = Path(tempfile.gettempdir()) / f"stoker-shapes-{self.args.synthetic}"
         if self.rank == 0:
-            make_folder(root, count=self.args.synthetic, seed=1, classes=min(10, self.args.synthetic))
+            make_shapes(root, self.args.synthetic)
         if self.world > 1:
             dist.barrier()
         return root
@@ -151,6 +151,7 @@ class Trainer:
     def run_epoch(self):
         """Returns True if the epoch was completed."""
         self.wrapped.train()
+        self.total, self.batches = torch.zeros((), device=self.device), 0  # losses, for their mean
         images_seen, began = 0, time.perf_counter()
         for images, labels in self.train:
             for group in self.optimizer.param_groups:
@@ -161,6 +162,7 @@ class Trainer:
             loss.backward()
             self.optimizer.step()
             self.step += 1
+            self.total, self.batches = self.total + loss.detach(), self.batches + 1
             images_seen += len(images) * self.world
             if self.step % 50 == 0 or self.step == self.args.stop_after:
                 speed = images_seen / (time.perf_counter() - began)
@@ -188,7 +190,8 @@ class Trainer:
             self.save()
             if not whole:
                 return
-            self.say(f"epoch {self.epoch}: accuracy {100 * self.evaluate():.1f} %")
+            mean = self.total.item() / max(self.batches, 1)
+            self.say(f"epoch {self.epoch}: loss {mean:.3f}, accuracy {100 * self.evaluate():.1f} %")
         weights = torch.cat([p.detach().float().flatten().cpu() for p in self.model.parameters()])
         waited = self.train.stats()["waited_seconds"]
         self.say(f"done: {self.step} steps, {waited:.1f} s waiting for batches, weights "

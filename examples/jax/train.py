@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stoker with JAX: batches become JAX arrays through DLPack, on the CPU or directly on the GPU.
 
-    python examples/jax/train.py FOLDER [--device cuda]        # one sub-folder per class
+    python examples/jax/train.py                               # on drawn shapes
+    python examples/jax/train.py FOLDER [--device cuda]        # one sub-folder for each class
 """
 import argparse
-import sys
 
 import jax
 import jax.numpy as jnp
 import stoker
 from stoker import transforms as T
+from stoker.synth import make_shapes
 
 
 def loss_of(weights, images, labels):
@@ -33,15 +34,17 @@ def main(folder, device):
     loader = stoker.DataLoader(data, batch_size=8, shuffle=True, drop_last=True, seed=1, device=device,
                                output="dlpack")
     weights = jnp.zeros((3 * 8 * 8, len(data.classes)), jnp.float32)
-    for epoch in range(2):
-        loader.set_epoch(epoch)
+    for epoch in range(1, 4):
+        total = 0.0
         for images, labels in loader:
             weights, loss = step(weights, jax.dlpack.from_dlpack(images), jax.dlpack.from_dlpack(labels))
-        print(f"epoch {epoch}: loss {loss:.3f} on {jax.default_backend()}")
+            total += float(loss)
+        print(f"epoch {epoch}: loss {total / len(loader):.3f} on {jax.default_backend()}")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("folder")
+    parser.add_argument("folder", nargs="?")
     parser.add_argument("--device")
-    sys.exit(main(**vars(parser.parse_args())))
+    args = parser.parse_args()
+    main(args.folder or make_shapes("shapes"), args.device)

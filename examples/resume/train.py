@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A training loop without a model: two epochs, a checkpoint in the middle, and a run resumed from it.
 
-    python examples/resume/train.py FOLDER        # one sub-folder per class
+    python examples/resume/train.py             # on drawn shapes
+    python examples/resume/train.py FOLDER      # one sub-folder for each class
 """
 import sys
 import zlib
@@ -9,6 +10,7 @@ import zlib
 import numpy
 import stoker
 from stoker import transforms as T
+from stoker.synth import make_shapes
 
 
 def make_loader(folder):
@@ -43,4 +45,4 @@ def main(folder):
 
 
 if __name__ == "__main__":
-    sys.exit(not main(sys.argv[1]))
+    sys.exit(not main(sys.argv[1] if len(sys.argv) > 1 else make_shapes("shapes")))

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stoker under Hugging Face's Trainer, which makes its own loaders: stoker.install() gives it Stoker's.
 
-    python examples/trainer/train.py FOLDER        # one sub-folder for each class
+    python examples/trainer/train.py             # on drawn shapes
+    python examples/trainer/train.py FOLDER      # one sub-folder for each class
 
 Marked lines differ from the script with torch's DataLoader. `python -m stoker SCRIPT` does the same without a changed line.
 """
@@ -10,9 +11,10 @@ import tempfile
 
 import stoker  # added
 import torch
+from stoker.synth import make_shapes
 from torchvision import transforms as T
 from torchvision.datasets import ImageFolder
-from transformers import Trainer, TrainingArguments
+from transformers import PrinterCallback, Trainer, TrainingArguments
 
 stoker.install()  # added
 
@@ -36,13 +38,17 @@ def main(folder):
     data = ImageFolder(folder, T.Compose([T.RandomResizedCrop(64), T.RandomHorizontalFlip(), T.ToTensor()]))
     with tempfile.TemporaryDirectory() as out:
         arguments = TrainingArguments(
-            output_dir=out, num_train_epochs=2, per_device_train_batch_size=8, learning_rate=0.1, seed=1,
-            use_cpu=not torch.cuda.is_available(), save_strategy="no", logging_strategy="no", report_to=[],
+            output_dir=out, num_train_epochs=3, per_device_train_batch_size=8, learning_rate=0.1, seed=1,
+            use_cpu=not torch.cuda.is_available(), save_strategy="no", logging_strategy="epoch", report_to=[],
             disable_tqdm=True, remove_unused_columns=False)
         trainer = Trainer(Model(len(data.classes)), arguments, data_collator=collate, train_dataset=data)
+        trainer.remove_callback(PrinterCallback)
         result = trainer.train()
-    print(f"{result.global_step} steps, loss {result.training_loss:.3f}")
+    for entry in trainer.state.log_history:
+        if "loss" in entry:
+            print(f"epoch {entry['epoch']:.0f}: loss {float(entry['loss']):.3f}")
+    print(f"{result.global_step} steps")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1] if len(sys.argv) > 1 else make_shapes("shapes"))

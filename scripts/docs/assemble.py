@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import argparse
-import ast
 import json
 import os
 import re
@@ -47,8 +46,6 @@ def assemble(
         _write(out / path.relative_to(SITE), _shown(path, outputs))
     for source, page in pages.included().items():
         _write(out / page, pages.adapted(source, _shown(ROOT / source, outputs)))
-    for source, page in pages.examples().items():
-        _write(out / page, example_page(ROOT / source))
     for picture in pages.pictures():
         _write_bytes(out / "files" / picture.name, picture.read_bytes())
     for own in [*SITE.glob("*.css"), *SITE.glob("*.js")]:
@@ -120,14 +117,6 @@ def example(path: Path) -> str:
     marks = f' hl_lines="{changed}"' if changed else ""
     language = "python" if path.suffix == ".py" else "c"
     return "\n".join([f'```{language} title="{path.relative_to(ROOT).as_posix()}"{marks}', *lines, "```"])
-
-
-def example_page(path: Path) -> str:
-    """The page of an example: what its first comment says, and the program."""
-    words = ""
-    if path.suffix == ".py":
-        words = reference.prose(ast.get_docstring(ast.parse(path.read_text())) or "")
-    return f"# {path.parent.name}\n\n{words}\n\n{example(path)}\n"
 
 
 def before_stoker(source: str) -> str:

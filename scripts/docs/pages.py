@@ -32,11 +32,14 @@ def included() -> dict[str, str]:
     for path in sorted((ROOT / "bench").glob("RESULTS*.md")):
         name = path.stem.removeprefix("RESULTS").strip("-").lower() or "two-cores"
         out[f"bench/{path.name}"] = f"numbers/{name}.md"
+    out["examples/README.md"] = "examples/index.md"
+    for program, page in examples().items():
+        out[posixpath.join(posixpath.dirname(program), "README.md")] = page
     return out
 
 
 def examples() -> dict[str, str]:
-    """Path in the repository -> page, for the example programs."""
+    """Path in the repository -> page, for the example programs. The README beside a program is the page, and shows it."""
     found = [*sorted((ROOT / "examples").glob("*/*.py")), *sorted((ROOT / "examples").glob("*/*.c"))]
     return {path.relative_to(ROOT).as_posix(): f"examples/{path.parent.name}.md" for path in found}
 
@@ -81,7 +84,7 @@ def navigation(notebooks: list[str]) -> list[dict[str, object]]:
         {"Transforms": [GALLERY, "manual/transforms.md", "manual/fidelity.md"]},
         {"Reference": [
             *({title: page} for page, title in GENERATED.items()), "manual/json.md",
-            {"Examples": list(examples().values())},
+            {"Examples": ["examples/index.md", *examples().values()]},
         ]},
         {"Doctor": [
             "guides/gpu-idle.md", "manual/doctor.md", "manual/doctor-codes.md", *(f"notebooks/{name}.md" for name in watched),

@@ -72,13 +72,7 @@ def test_training_under_torchrun(tmp_path):
               "--batch-size", 3, "--epochs", 1, "--device", "cpu",
               env=dict(os.environ, OMP_NUM_THREADS="1", TMPDIR=str(tmp_path)))
     assert got.returncode == 0, got.stderr
-    assert "12 images of 10 classes, 2 processes, on cpu" in got.stdout and "done: 2 steps" in got.stdout
-
-
-def test_jax(folder):
-    pytest.importorskip("jax")
-    got = run(sys.executable, ROOT / "examples" / "jax" / "train.py", folder)
-    assert got.returncode == 0 and re.search(r"loss \d+\.\d+", got.stdout), got.stdout + got.stderr
+    assert "12 images of 3 classes, 2 processes, on cpu" in got.stdout and "done: 2 steps" in got.stdout
 
 
 def test_readme_python_runs(folder):

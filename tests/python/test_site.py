@@ -224,7 +224,7 @@ def test_examples_mark_what_changed():
             continue
         marked += 1
         code = assemble.before_stoker(text).split('"""', 2)[2]
-        assert "stoker" not in code, source
+        assert "stoker" not in code.replace("from stoker.synth import make_shapes\n", ""), source
         compile(code, source, "exec")
     assert marked == 6
 
