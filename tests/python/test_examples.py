@@ -24,7 +24,7 @@ def folder(tmp_path_factory):
 
 
 def run(*command, **more):
-    return subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=120,
+    return subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=600,
                           stdin=subprocess.DEVNULL, **more)
 
 
