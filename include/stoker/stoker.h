@@ -359,7 +359,7 @@ struct stoker_loader_options {
     uint64_t max_memory;           /* 0 (auto)    bytes that the loader may hold */
     bool pin_memory;               /* false       batches in pinned memory, without a device */
     uint64_t pinned_limit;         /* 0           limit for pinned memory; 0: max_memory */
-    /* device: see [Device] */
+    /* device: see [Device] and [JPEG hardware] */
     const char *device;            /* NULL        "cuda", "cuda:1"; NULL or "cpu": host memory */
     enum stoker_place augment_on;  /* AUTO        where images are resized and converted */
     enum stoker_jpeg_hardware jpeg_hardware; /* KNOWN  which JPEGs the device's hardware decodes */
