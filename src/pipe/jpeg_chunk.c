@@ -390,12 +390,9 @@ void st_jpeg_chunk_make(struct st_jpeg_thread *self, const struct st_tickets *ch
     struct st_tickets rest = *chunk;
 
     self->given = 0;
-    self->times = (struct st_jpeg_times){0};
+    self->times = (struct st_steer_times){0};
     while (rest.count && make_part(self, &rest, usable))
         ;
     self->times.all = st_now_ns() - began;
     self->times.all_cpu = st_thread_cpu_ns() - cpu;
-    /* Without what the thread decoded itself: that says nothing about the hardware. */
-    self->busy_ns += self->given ? self->times.all - self->times.here : 0;
-    self->busy_rows += self->given;
 }

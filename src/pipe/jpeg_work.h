@@ -9,11 +9,10 @@
 #include "pipe/executor.h"
 
 enum {
-    ST_JPEG_CHUNK_MOST = 64, /* tickets */
+    ST_JPEG_CHUNK_MOST = ST_STEER_CHUNK_MOST, /* tickets */
     ST_JPEG_FILES_PART = 64, /* fraction of max_memory for the files that a thread holds at once */
     /* bytes of an image that is decoded; larger ones, or their regions, the CPU decodes: */
     ST_JPEG_IMAGE_MOST = 16 << 20,
-    ST_JPEG_SHARES = 64, /* unit of a thread's own share of the files */
 };
 
 /* A ticket whose file the hardware decodes. */
@@ -32,12 +31,6 @@ struct st_jpeg_left {
     struct st_bytes bytes;
 };
 
-/* Nanoseconds that a chunk took: elapsed, and of the thread's CPU time. */
-struct st_jpeg_times {
-    uint64_t all, all_cpu;
-    uint64_t here, here_cpu; /* for the samples that the thread made itself */
-};
-
 struct st_jpeg_thread {
     struct st_worker worker; /* for the samples that it makes itself */
     struct st_jpeg_hw *hw;
@@ -50,14 +43,9 @@ struct st_jpeg_thread {
     uint32_t left_count;
     struct st_jpeg_left left[ST_JPEG_CHUNK_MOST];
     uint32_t given;                /* to the hardware, of the whole chunk */
-    uint32_t share;                /* of ST_JPEG_SHARES files for the hardware: decoded by this thread */
-    uint32_t share_fastest;        /* the share with which the hardware and the thread make most */
-    uint32_t share_limit;          /* less than that while others need the thread's CPU */
-    struct st_jpeg_times times;    /* of the last chunk */
+    struct st_steer_thread steer;
+    struct st_steer_times times;   /* of the last chunk */
     _Atomic uint64_t rows, failed; /* decoded by the hardware; rejected by it */
-    uint64_t busy_ns, busy_rows;   /* of the hardware, and of this thread for it, lately: their rate */
-    bool started;                  /* it has made a chunk */
-    bool tries;                    /* it was too slow, and takes a chunk to see whether it still is */
     uint32_t lost;                 /* failed chunks in a row: nothing was decoded, or the device fails */
 };
 

@@ -96,7 +96,6 @@ int st_loader_start(struct stoker_loader *loader, const struct stoker_epoch *giv
     free(loader->epoch.sizes);
     loader->epoch = plan;
     loader->next_ticket = loader->next_batch = loader->next_row = 0;
-    loader->jpeg.rest_until = 0;
     loader->delivered = loader->delivered_samples = loader->failed_samples = 0;
     loader->count.epoch_bad = 0;
     loader->broken.code = loader->no_more.code = 0;
@@ -105,7 +104,7 @@ int st_loader_start(struct stoker_loader *loader, const struct stoker_epoch *giv
     loader->epoch.started_ns = began;
     loader->epoch.running = true;
     loader->tuning.returned_ns = loader->tuning.late_ns = 0;
-    loader->jpeg.under_way = false;
+    st_steer_epoch(&loader->jpeg.steer);
     st_tuning_hurry(loader);
     pthread_cond_broadcast(&loader->work);
     st_jpeg_threads_wake(loader);

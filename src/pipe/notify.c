@@ -8,8 +8,6 @@
 
 #include "base/clock.h"
 
-#define IDLE_NS 1000000000u /* hardware that has rested for so long is not needed */
-
 void st_loader_break(struct stoker_loader *loader, const struct stoker_error *err)
 {
     if (!loader->broken.code)
@@ -22,12 +20,6 @@ void st_worker_rests(struct stoker_loader *loader)
         pthread_cond_broadcast(&loader->ready); /* stop() and next() may wait for this */
 }
 
-bool st_jpeg_threads_pass(const struct stoker_loader *loader)
-{
-    return loader->next_ticket < loader->jpeg.rest_until ||
-           (loader->jpeg.slow_until_ns && st_now_ns() < loader->jpeg.slow_until_ns);
-}
-
 static uint32_t batches_ready(const struct stoker_loader *loader)
 {
     uint32_t ready = 0;
@@ -36,37 +28,33 @@ static uint32_t batches_ready(const struct stoker_loader *loader)
     return ready;
 }
 
-/* The JPEG threads keep half of the prefetched batches ready. Where they and the consumer have all
- * CPUs, one of them does, and the second helps if that is not enough: two would only disturb the
- * consumer more often. */
-bool st_jpeg_threads_ahead(const struct stoker_loader *loader, uint32_t thread)
+struct st_steer_seen st_jpeg_threads_see(const struct stoker_loader *loader, uint32_t thread)
 {
-    const bool few = (uint32_t)loader->tuning.cpus <= loader->jpeg.ready + ST_CONSUMERS;
-    const bool helper = few && thread && loader->jpeg.ready > 1;
-    const uint32_t ready = batches_ready(loader);
-    return ready && (helper || 2 * ready >= st_tuned(&loader->tuning, ST_TUNE_PREFETCH));
+    return (struct st_steer_seen){
+        .now_ns = st_now_ns(),
+        .next_ticket = loader->next_ticket,
+        .thread = thread,
+        .cpus = (uint32_t)loader->tuning.cpus,
+        .open = loader->jpeg.ready,
+        .workers = loader->worker_count,
+        .batch_size = loader->opt.batch_size,
+        .prefetch = st_tuned(&loader->tuning, ST_TUNE_PREFETCH),
+        .ready = batches_ready(loader),
+        .begun = (double)(loader->next_batch - loader->delivered) +
+                 (double)loader->next_row / loader->opt.batch_size,
+        .waits = loader->tuning.late_ns != 0,
+    };
 }
 
 bool st_jpeg_threads_yield(const struct stoker_loader *loader)
 {
-    return (uint32_t)loader->tuning.cpus <= loader->jpeg.count;
+    return st_steer_yields((uint32_t)loader->tuning.cpus, loader->jpeg.count);
 }
 
-/* A JPEG thread that works on the CPU of the consumer, which has a batch, should not keep it from
- * launching kernels for long. */
-bool st_jpeg_threads_brief(const struct stoker_loader *loader)
+void st_jpeg_threads_engage(struct stoker_loader *loader, bool engages)
 {
-    return (uint32_t)loader->tuning.cpus <= loader->jpeg.ready && batches_ready(loader);
-}
-
-void st_jpeg_threads_engage(struct stoker_loader *loader, bool engaged)
-{
-    struct st_jpeg_threads *jpeg = &loader->jpeg;
-    if (engaged)
-        jpeg->worked_ns = st_now_ns();
-    else if (jpeg->engaged)
+    if (st_steer_engage(&loader->jpeg.steer, engages, st_now_ns()))
         pthread_cond_broadcast(&loader->tuning.rest);
-    jpeg->engaged = engaged;
 }
 
 void st_jpeg_threads_wake(struct stoker_loader *loader)
@@ -74,10 +62,11 @@ void st_jpeg_threads_wake(struct stoker_loader *loader)
     struct st_jpeg_threads *jpeg = &loader->jpeg;
     if (!jpeg->kind)
         return;
-    const bool pass = st_jpeg_threads_pass(loader);
-    for (uint32_t k = 0; k < ST_JPEG_THREADS; k++)
-        if (loader->closing.set || (!pass && !st_jpeg_threads_ahead(loader, k)))
-            pthread_cond_signal(&jpeg->work[k]);
-    if (jpeg->engaged && st_now_ns() - jpeg->worked_ns > IDLE_NS)
+    struct st_steer_seen seen = st_jpeg_threads_see(loader, 0);
+    const bool passes = st_steer_passes(&jpeg->steer, seen.next_ticket, seen.now_ns);
+    for (; seen.thread < ST_JPEG_THREADS; seen.thread++)
+        if (loader->closing.set || (!passes && !st_steer_is_ahead(&seen)))
+            pthread_cond_signal(&jpeg->work[seen.thread]);
+    if (st_steer_is_idle(&jpeg->steer, seen.now_ns))
         st_jpeg_threads_engage(loader, false);
 }

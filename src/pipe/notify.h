@@ -17,16 +17,11 @@ void st_loader_break(struct stoker_loader *loader, const struct stoker_error *er
 void st_worker_rests(struct stoker_loader *loader);
 /* There may be work for the JPEG hardware: tickets, and too few batches ready for it to rest. */
 void st_jpeg_threads_wake(struct stoker_loader *loader);
-/* Whether they leave the next tickets to the workers: the files are not known to be sound, or the
- * hardware is slow. */
-bool st_jpeg_threads_pass(const struct stoker_loader *loader);
-/* Whether enough batches are ready for this JPEG thread to rest. */
-bool st_jpeg_threads_ahead(const struct stoker_loader *loader, uint32_t thread);
+/* What this JPEG thread sees; not yet what the workers do (worker_rate, wanted). */
+struct st_steer_seen st_jpeg_threads_see(const struct stoker_loader *loader, uint32_t thread);
 /* Whether JPEG threads give way to the consumer, because they work on its CPU. */
 bool st_jpeg_threads_yield(const struct stoker_loader *loader);
-/* Whether a JPEG thread should take only a few tickets at a time. */
-bool st_jpeg_threads_brief(const struct stoker_loader *loader);
 /* Begins or ends a time in which the hardware works and some workers rest. */
-void st_jpeg_threads_engage(struct stoker_loader *loader, bool engaged);
+void st_jpeg_threads_engage(struct stoker_loader *loader, bool engages);
 
 #endif

@@ -59,15 +59,16 @@ static uint32_t prefetch_room(const struct stoker_loader *loader)
     return slots > UINT32_MAX ? UINT32_MAX : (uint32_t)slots - ST_SLOTS_MORE;
 }
 
-uint32_t st_tuning_active(const struct stoker_loader *loader)
+uint32_t st_tuning_wanted(const struct stoker_loader *loader)
 {
     const struct st_tuning *tuning = &loader->tuning;
-    const uint32_t active = tuning->hurry ? loader->worker_count : st_tuned(tuning, ST_TUNE_WORKERS);
-    const uint32_t others = loader->jpeg.ready + ST_CONSUMERS, cpus = (uint32_t)tuning->cpus;
-    if (!loader->jpeg.engaged)
-        return active;
-    const uint32_t most = cpus > others ? cpus - others : 0;
-    return active < most ? active : most;
+    return tuning->hurry ? loader->worker_count : st_tuned(tuning, ST_TUNE_WORKERS);
+}
+
+uint32_t st_tuning_active(const struct stoker_loader *loader)
+{
+    return st_steer_workers(&loader->jpeg.steer, st_tuning_wanted(loader), (uint32_t)loader->tuning.cpus,
+                            loader->jpeg.ready);
 }
 
 bool st_tuning_rests(const struct st_worker *worker)
@@ -155,7 +156,7 @@ uint32_t st_tuning_delivered(struct stoker_loader *loader, uint32_t samples)
         return 0;
     const double took = (double)(now - before) / 1e9, own = took - waited;
     if (waited > own)
-        loader->jpeg.awaited_ns = now;
+        st_steer_awaited(&loader->jpeg.steer, now);
     const bool long_one = own > PAUSE_SECONDS && own > PAUSE_TIMES * tuning->usual && tuning->usual > 0;
     const bool pause = long_one && !tuning->paused; /* two in a row are its new speed, not a pause */
     tuning->paused = pause;

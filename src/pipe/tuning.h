@@ -29,6 +29,8 @@ void st_tuning_late(struct stoker_loader *loader);
 uint32_t st_tuning_delivered(struct stoker_loader *loader, uint32_t samples);
 /* How many workers are to work: fewer while a device's JPEG hardware needs the CPUs. */
 uint32_t st_tuning_active(const struct stoker_loader *loader);
+/* How many are to work where the hardware does not. */
+uint32_t st_tuning_wanted(const struct stoker_loader *loader);
 /* Whether the worker is currently not needed. */
 bool st_tuning_rests(const struct st_worker *worker);
 void st_tuning_stats(const struct stoker_loader *loader, struct stoker_stats *out);

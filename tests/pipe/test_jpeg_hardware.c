@@ -85,7 +85,7 @@ static void no_files_for_hardware(const struct stoker_loader_options *opt)
         st_loader_start(loader, NULL, 0, NULL);
         harness_take(loader, digests, BATCHES + 1, NULL);
         pthread_mutex_lock(&loader->lock);
-        rests = loader->jpeg.rest_until;
+        rests = loader->jpeg.steer.rest_until;
         pthread_mutex_unlock(&loader->lock);
     }
     ok(rests > COUNT, "hardware without files rests until ticket %llu", (unsigned long long)rests);
@@ -194,12 +194,18 @@ static void resting_workers(void)
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         loader.tuning.cpus = cases[k].cpus;
         loader.jpeg.ready = cases[k].ready;
-        loader.jpeg.engaged = true;
+        loader.jpeg.steer.engaged = true;
         wrong += st_tuning_active(&loader) != cases[k].active;
-        loader.jpeg.engaged = false;
+        loader.jpeg.steer.engaged = false;
         wrong += st_tuning_active(&loader) != 8;
     }
     ok(wrong == 0, "workers rest while hardware works, as CPUs are few");
+}
+
+static bool is_ahead(const struct stoker_loader *loader, uint32_t thread)
+{
+    const struct st_steer_seen seen = st_jpeg_threads_see(loader, thread);
+    return st_steer_is_ahead(&seen);
 }
 
 /* JPEG threads rest while half of the batches are ready; where CPUs are few, the second one while any is. Workers take
@@ -207,7 +213,8 @@ static void resting_workers(void)
 static void resting_hardware(void)
 {
     struct st_slot slots[4] = {{.next = &slots[1]}, {.next = &slots[2]}, {.next = &slots[3]}};
-    struct stoker_loader loader = {.worker_count = 8, .slots = slots, .jpeg = {.kind = &hardware_kind}};
+    struct stoker_loader loader = {.worker_count = 8, .slots = slots, .opt.batch_size = 4,
+                                   .jpeg = {.kind = &hardware_kind}};
     uint32_t wrong = 0;
     pthread_cond_init(&loader.tuning.rest, NULL);
     for (uint32_t k = 0; k < ST_JPEG_THREADS; k++)
@@ -218,24 +225,21 @@ static void resting_hardware(void)
             slots[k].state = k < ready ? ST_SLOT_READY : ST_SLOT_FREE;
         loader.jpeg.ready = 2;
         loader.tuning.cpus = 4;
-        wrong += st_jpeg_threads_ahead(&loader, 0) != (ready >= 2);
-        wrong += st_jpeg_threads_ahead(&loader, 1) != (ready >= 2);
+        wrong += is_ahead(&loader, 0) != (ready >= 2);
+        wrong += is_ahead(&loader, 1) != (ready >= 2);
         loader.tuning.cpus = 3.5;
-        wrong += st_jpeg_threads_ahead(&loader, 0) != (ready >= 2);
-        wrong += st_jpeg_threads_ahead(&loader, 1) != (ready >= 1);
-        wrong += st_jpeg_threads_brief(&loader);
-        loader.tuning.cpus = 2.5;
-        wrong += st_jpeg_threads_brief(&loader) != (ready >= 1);
+        wrong += is_ahead(&loader, 0) != (ready >= 2);
+        wrong += is_ahead(&loader, 1) != (ready >= 1);
         loader.jpeg.ready = 1; /* the first one has given up */
-        wrong += st_jpeg_threads_ahead(&loader, 1) != (ready >= 2);
+        wrong += is_ahead(&loader, 1) != (ready >= 2);
     }
-    ok(wrong == 0, "JPEG threads rest while batches are ready, and are brief where they have the consumer's CPU");
+    ok(wrong == 0, "JPEG threads rest while batches are ready");
     st_jpeg_threads_engage(&loader, true);
     st_jpeg_threads_wake(&loader);
-    const bool still = loader.jpeg.engaged;
-    loader.jpeg.worked_ns -= 1100000000;
+    const bool still = loader.jpeg.steer.engaged;
+    loader.jpeg.steer.worked_ns -= 1100000000;
     st_jpeg_threads_wake(&loader);
-    ok(still && !loader.jpeg.engaged, "workers take over when the hardware has not worked for a second");
+    ok(still && !loader.jpeg.steer.engaged, "workers take over when the hardware has not worked for a second");
 }
 
 /* Damaged files are reported as they are without hardware. */

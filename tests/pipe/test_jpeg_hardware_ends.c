@@ -390,9 +390,9 @@ static void set_rates(struct stoker_loader *loader)
     }
     for (uint32_t k = 0; k < loader->jpeg.threads; k++) {
         struct st_jpeg_thread *self = &loader->jpeg.worker[k];
-        self->started = true;
-        self->busy_rows = ROWS;
-        self->busy_ns = ROWS * 1000000000ull;
+        self->steer.started = true;
+        self->steer.busy_rows = ROWS;
+        self->steer.busy_ns = ROWS * 1000000000ull;
     }
     pthread_mutex_unlock(&loader->lock);
 }
@@ -401,9 +401,9 @@ static void set_rates(struct stoker_loader *loader)
 static bool passed_over(struct stoker_loader *loader, uint64_t until)
 {
     pthread_mutex_lock(&loader->lock);
-    const bool passed = loader->jpeg.slow_until_ns;
+    const bool passed = loader->jpeg.steer.slow_until_ns;
     if (until)
-        loader->jpeg.slow_until_ns = until;
+        loader->jpeg.steer.slow_until_ns = until;
     pthread_mutex_unlock(&loader->lock);
     return passed;
 }

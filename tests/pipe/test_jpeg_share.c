@@ -49,79 +49,14 @@ static void picks(void)
     uint32_t wrong = 0;
     for (uint32_t kind = 0; kind < 3; kind++)
         for (worker.count = 0; worker.count <= ST_JPEG_CHUNK_MOST; worker.count++)
-            for (worker.share = 0; worker.share < ST_JPEG_SHARES; worker.share += 5) {
+            for (worker.steer.share = 0; worker.steer.share < ST_STEER_SHARES; worker.steer.share += 5) {
                 for (uint32_t k = 0; k < worker.count; k++)
                     worker.item[k].cost = kind == 0 ? 7 : kind == 1 ? k * 2654435761u % 1000 : k % 3;
-                const uint32_t share = worker.count * worker.share / ST_JPEG_SHARES;
+                const uint32_t share = worker.count * worker.steer.share / ST_STEER_SHARES;
                 wrong += st_jpeg_share_pick(&worker, mine) != share;
                 wrong += share && !picks_cheapest(mine, share);
             }
     ok(wrong == 0, "of any number, the cheapest are picked; of equal ones no more");
-}
-
-static uint32_t share_at(double ahead, bool awaited)
-{
-    st_jpeg_share_set(&worker, ahead, awaited);
-    return worker.share;
-}
-
-static void levels(void)
-{
-    static struct stoker_loader loader;
-    worker.worker.loader = &loader;
-    worker.share_fastest = 5;
-    worker.share_limit = ST_JPEG_SHARES;
-    ok(share_at(0, false) == 5 && share_at(0.25, false) == 5, "little is ahead: what is fastest");
-    ok(share_at(0.4, false) == 25 && share_at(0.5, false) == 42, "the more is ahead, the larger the share");
-    ok(share_at(0.625, false) == 48 && share_at(3, false) == 48, "but the hardware has a quarter of the files");
-    ok(share_at(0.5, true) == 5, "while the consumer waits: what is fastest");
-    worker.share_limit = 3;
-    ok(share_at(0.625, false) == 3 && share_at(0, true) == 3, "no more than the limit");
-    worker.share_limit = 0;
-    ok(share_at(2, false) == 0, "none at all");
-}
-
-static void adapts(void)
-{
-    enum { MS = 1000000 };
-    static const struct {
-        const char *text;
-        struct st_jpeg_times times;
-        bool awaited;
-        uint32_t fastest_after, limit_after;
-    } cases[] = {
-        {"it waited for the hardware", {10 * MS, 8 * MS, 5 * MS, 5 * MS}, true, 17, 17},
-        {"it did not", {10 * MS, 10 * MS, 5 * MS, 5 * MS}, true, 13, 17},
-        {"nobody needed it", {10 * MS, 8 * MS, 5 * MS, 5 * MS}, false, 16, 17},
-        {"others had its CPU", {10 * MS, 10 * MS, 8 * MS, 5 * MS}, false, 16, 13},
-        {"a moment says nothing of others", {MS / 20, MS / 20, MS / 20, 0}, false, 16, 17},
-    };
-    static struct stoker_loader loader = {.jpeg.count = 2, .tuning.cpus = 3.5};
-    worker.worker.loader = &loader;
-    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
-        worker.share_fastest = worker.share_limit = 16;
-        worker.times = cases[k].times;
-        st_jpeg_share_adapt(&worker, cases[k].awaited);
-        ok(worker.share_fastest == cases[k].fastest_after && worker.share_limit == cases[k].limit_after,
-           "%s: fastest with %u, at most %u", cases[k].text, worker.share_fastest, worker.share_limit);
-    }
-    worker.times = (struct st_jpeg_times){10 * MS, 10 * MS, 8 * MS, 5 * MS};
-    for (int k = 0; k < 50; k++)
-        st_jpeg_share_adapt(&worker, false);
-    ok(worker.share_limit == 0, "down to none");
-    loader.jpeg.gpu_busy = true;
-    st_jpeg_share_adapt(&worker, false);
-    ok(worker.share_limit == 0, "even if the GPU has work");
-    loader.tuning.cpus = 2.5;
-    st_jpeg_share_adapt(&worker, false);
-    ok(worker.share_limit == 1, "but not if the thread gives way to the consumer,");
-    loader.jpeg.gpu_busy = false;
-    st_jpeg_share_adapt(&worker, false);
-    ok(worker.share_limit == 0, "whose GPU has work");
-    worker.times = (struct st_jpeg_times){0};
-    for (int k = 0; k < 100; k++)
-        st_jpeg_share_adapt(&worker, false);
-    ok(worker.share_limit == 48, "and up to three quarters");
 }
 
 /* The least share after `batches` more, of which the consumer waits for every one or for none. */
@@ -133,7 +68,7 @@ static uint32_t least_after(struct st_slot *slot, uint32_t batches, bool awaited
         slot->served = false;
         st_jpeg_share_served(slot, &stream);
     }
-    return slot->loader->jpeg.share_least;
+    return slot->loader->jpeg.steer.share_least;
 }
 
 static void learns_the_least(void)
@@ -141,31 +76,16 @@ static void learns_the_least(void)
     static struct stoker_loader loader = {.lock = PTHREAD_MUTEX_INITIALIZER};
     static struct st_device device = {.kind = &host_kind};
     static struct st_slot slot = {.loader = &loader, .shape.device = &device};
-    worker.worker.loader = &loader;
-    worker.share_fastest = 0;
-    worker.share_limit = ST_JPEG_SHARES;
     ok(least_after(&slot, 300, false) == 0, "nothing is learnt without hardware");
     slot.shape.jpeg_hw = hardware_devices.jpeg_hw;
-    ok(least_after(&slot, 300, true) == 0, "late batches at the start of an epoch do not count");
-    ok(least_after(&slot, 3, false) == 0 && least_after(&slot, 1, false) == 1, "it grows quickly at first");
+    ok(least_after(&slot, 4, false) == 1, "batches in time are counted,");
     host.behind = true;
     ok(least_after(&slot, 60, true) == 16, "also while a consumer waits whose GPU has work");
     host.behind = false;
     for (int k = 0; k < 300; k++)
         st_jpeg_share_served(&slot, NULL);
-    ok(loader.jpeg.share_least == 16, "each batch counts once");
-    st_jpeg_share_set(&worker, 0, false);
-    ok(worker.share == 16, "a thread has it without any work ahead");
-    st_jpeg_share_set(&worker, 0, true);
-    ok(worker.share == 0, "but not while the consumer waits");
-    ok(least_after(&slot, 1, true) == 13, "it shrinks after a late batch");
-    ok(least_after(&slot, 15, true) == 13 && least_after(&slot, 1, true) == 11, "but once for several");
-    ok(least_after(&slot, 63, false) == 11 && least_after(&slot, 1, false) == 12, "and then grows slowly");
-    least_after(&slot, 63, false);
-    least_after(&slot, 1, true);
-    ok(least_after(&slot, 63, false) == 10, "batches in time are counted anew");
-    ok(least_after(&slot, 10000, false) == 48, "up to three quarters");
-    ok(least_after(&slot, 1000, true) == 0, "down to none");
+    ok(loader.jpeg.steer.share_least == 16, "each batch once");
+    ok(least_after(&slot, 1, true) == 13, "and late ones");
 }
 
 static double mean_size(void)
@@ -188,7 +108,7 @@ static bool is_crowded(struct stoker_loader *loader)
     bool crowded = true;
     pthread_mutex_lock(&loader->lock);
     for (uint32_t k = 0; k < loader->jpeg.threads; k++)
-        crowded = crowded && loader->jpeg.worker[k].share_limit < ST_JPEG_SHARES / 8;
+        crowded = crowded && loader->jpeg.worker[k].steer.share_limit < ST_STEER_SHARES / 8;
     pthread_mutex_unlock(&loader->lock);
     return crowded;
 }
@@ -247,16 +167,16 @@ static void counts_batches(void)
     st_loader_start(loader, NULL, 0, NULL);
     for (; taken < 4 && is_ready(loader) && !st_loader_next(loader, &batch, NULL); taken++) {
         host.behind = taken % 2;
-        right += loader->jpeg.calm == taken;
+        right += loader->jpeg.steer.calm == taken;
         right += !(taken < 3 ? st_batch_join(batch, 17, NULL) : st_batch_sync(batch, NULL));
         host.behind = !host.behind;
         right += !st_batch_join(batch, 18, NULL) && !st_batch_sync(batch, NULL);
-        right += loader->jpeg.gpu_busy == (taken == 1);
+        right += loader->jpeg.steer.gpu_busy == (taken == 1);
         st_batch_release(batch, NULL);
     }
     host.behind = false;
-    ok(taken == 4 && right == 16 && loader->jpeg.share_least == 1,
-       "after %u batches in time the least share is %u (%u of 16 right)", taken, loader->jpeg.share_least, right);
+    ok(taken == 4 && right == 16 && loader->jpeg.steer.share_least == 1,
+       "after %u batches in time the least share is %u (%u of 16 right)", taken, loader->jpeg.steer.share_least, right);
     st_loader_close(loader);
 }
 
@@ -320,8 +240,6 @@ int main(void)
 {
     costs();
     picks();
-    levels();
-    adapts();
     learns_the_least();
     items = calloc(COUNT, sizeof *items);
     for (uint32_t k = 0; items && k < COUNT; k++)
