@@ -1,4 +1,4 @@
-/* source_bench.c - reads a dataset in random order, as far as the source floor goes: bytes found,
+/* source_bench.c - reads a dataset in random order, as far as the source layer goes: bytes found,
  * fields split
  *
  *     source_bench URI [FIELDS [WORKERS [SECONDS]]]      prints samples a second

@@ -48,7 +48,7 @@ c_layer() {
 }
 
 layer_checks() {
-    tap_layer floors "$VENV/bin/python" scripts/check_floors.py
+    tap_layer layers "$VENV/bin/python" scripts/check_layers.py
     tap_layer arguments "$VENV/bin/python" scripts/check_arguments.py
 }
 layer_c() {

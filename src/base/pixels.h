@@ -1,4 +1,4 @@
-/* pixels.h - image types shared by all floors
+/* pixels.h - image types shared by all layers
  *
  * SPDX-License-Identifier: Apache-2.0
  */

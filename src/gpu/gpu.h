@@ -1,4 +1,4 @@
-/* gpu.h - the interface of the GPU floor
+/* gpu.h - the interface of the GPU layer
  *
  * The driver is not touched before a device, pinned memory or the list below is requested.
  *

@@ -1,6 +1,6 @@
 /* device.h - the interface to a device that holds the finished batches
  *
- * The interface is declared here, implemented by floors above (gpu/ for CUDA; tests implement one in
+ * The interface is declared here, implemented by layers above (gpu/ for CUDA; tests implement one in
  * plain memory) and connected by api/. A slot then has two halves: host memory, which workers write, and
  * device memory, which the consumer sees. There are two ways from one to the other:
  *
@@ -248,7 +248,7 @@ struct st_pinned_kind {
 
 /* ---- what a loader is given --------------------------------------------------------------------- */
 
-/* Where batches may go; filled in by the floors above. All NULL: batches stay in plain CPU memory. */
+/* Where batches may go; filled in by the layers above. All NULL: batches stay in plain CPU memory. */
 struct st_devices {
     const struct st_device_kind *kind;   /* of the requested device */
     int32_t ordinal;                     /* index of the device; -1: the current or first one */

@@ -1,4 +1,4 @@
-/* loader.h - loaders, as the floor above uses them
+/* loader.h - loaders, as the layer above uses them
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,6 +1,6 @@
 /* notify.c - changes of a loader's state that other threads have to learn about
  *
- * These are called from all over the floor and call nothing of it.
+ * These are called from all over the layer and call nothing of it.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,4 +1,4 @@
-/* dump.c - shows what the source floor makes of a dataset, for tests that compare it with other readers
+/* dump.c - shows what the source layer makes of a dataset, for tests that compare it with other readers
  *
  *     dump open URI [FIELDS [INDEX_DIR]]   a line of JSON for the fields, then one for each sample
  *     dump each URI FIELDS...              the same for each list of fields, a line with a dot behind each

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/check_floors.py: sees circles of files, folders and imports, and long lines, and only where they are."""
+"""scripts/check_layers.py: sees circles of files, folders and imports, and long lines, and only where they are."""
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-CHECK = Path(__file__).parents[2] / "scripts/check_floors.py"
+CHECK = Path(__file__).parents[2] / "scripts/check_layers.py"
 
 
 def c_file(name, *lines):

@@ -3,7 +3,7 @@
 """Checks what the compiler does not: includes point down, imports form a tree, files and names keep to the rules.
 Speaks TAP.
 
-    check_floors.py [ROOT]
+    check_layers.py [ROOT]
 """
 import ast
 import re
@@ -11,7 +11,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
-FLOORS = ["base", "order", "source", "codec", "op", "pipe", "gpu", "api"]
+LAYERS = ["base", "order", "source", "codec", "op", "pipe", "gpu", "api"]
 # The folders of the doctor, from the ground up, and what it may include of the program, whose other parts never include
 # the doctor: main.c knows its commands by name.
 DOCTOR = ["run", "probe", "record", "model", "rule", "tune", "report", "top", "machine", "command"]
@@ -75,18 +75,18 @@ def includes(path):
 
 def upward_includes():
     for path in sources("src"):
-        floor = path.relative_to(ROOT / "src").parts[0]
-        if floor not in FLOORS:
-            yield f"{path.relative_to(ROOT)}: '{floor}' is no floor"
+        layer = path.relative_to(ROOT / "src").parts[0]
+        if layer not in LAYERS:
+            yield f"{path.relative_to(ROOT)}: '{layer}' is no layer"
             continue
         for number, name in includes(path):
             target = name.split("/")[0]
             where = f"{path.relative_to(ROOT)}:{number}: includes \"{name}\""
             if target in ("stoker", "st_config.h"):
                 continue
-            if target not in FLOORS:
-                yield f"{where}: name the floor, as in \"{floor}/{name}\""
-            elif FLOORS.index(target) > FLOORS.index(floor):
+            if target not in LAYERS:
+                yield f"{where}: name the layer, as in \"{layer}/{name}\""
+            elif LAYERS.index(target) > LAYERS.index(layer):
                 yield f"{where}, which lies above"
 
 
@@ -103,7 +103,7 @@ def upward_includes_of_the_doctor():
                 yield f"{where}, which belongs to other commands"
             elif target == "doctor" and rest.split("/")[0] not in DOCTOR[: DOCTOR.index(folder) + 1]:
                 yield f"{where}, which lies above"
-            elif target not in ("cli", "doctor", "stoker", "st_config.h", *FLOORS):
+            elif target not in ("cli", "doctor", "stoker", "st_config.h", *LAYERS):
                 yield f"{where}: name the folder, as in \"doctor/{folder}/{name}\""
 
 
