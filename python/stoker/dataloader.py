@@ -24,7 +24,7 @@ from ._order.ranks import (
     share_sampler,
     warn_of_shuffling_alone,
 )
-from ._plan.checks import check_arguments, check_dataset, check_prefetch, check_shuffle, check_threads
+from ._plan.checks import check_arguments, check_dataset, check_shuffle, check_threads, check_workers
 from ._plan.compile import Compiled, compile_loader
 from ._plan.explain import Plan, engine_plan, gather_plan, log_once, python_plan
 from ._plan.options import (
@@ -385,7 +385,8 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
             if self._epochs.pending is not None:
                 self._iterator = None  # its workers are at another position in the data
             return super().__iter__()
-        check_prefetch(self.num_workers, self.prefetch_factor)
+        own = isinstance(self.dataset, EngineDataset)
+        check_workers(self.num_workers, self.prefetch_factor, 0 if own else self.timeout)
         reopen_if_changed(self)
         warn_of_pinning(self, self._native)
         self._native.base_generator = self.generator
@@ -397,7 +398,7 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
     def _get_iterator(self) -> Any:
         """Return an iterator over an epoch of a dataset written in Python. torch's __iter__ calls this."""
         if self.num_workers == 0 or self._gathered() is not None:
-            check_prefetch(self.num_workers, self.prefetch_factor)
+            check_workers(self.num_workers, self.prefetch_factor, self.timeout)
             return SingleIterator(self)
         self.check_worker_number_rationality()
         return WorkerIterator(self)

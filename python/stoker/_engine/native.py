@@ -73,6 +73,7 @@ class Native:
         own_limit: bool,
         batch_transforms: Any,
         keep_threads: bool,
+        keeps_seed: bool,
         options: dict[str, Any],
     ) -> None:
         self.compiled = compiled
@@ -95,6 +96,7 @@ class Native:
         self._stacks = stacks  # images of different shapes are an error
         self._batch_transforms = batch_transforms
         self._keep_threads = keep_threads
+        self.keeps_seed = keeps_seed  # persistent workers draw their base seed once
         self._options = {**options, "order": samplers.engine_kind(self), "stream_of": self._stream_of()}
         self._pipeline = _ext.Pipeline(compiled.text)
         self._own_limit = own_limit
@@ -397,7 +399,7 @@ class EpochIterator:
     def __init__(self, native: Native, number: int) -> None:
         self._native = native
         self._number = number
-        self._draws = samplers.Draws(native)
+        self._draws = samplers.Draws(native, native.keeps_seed and number > 1)
 
     def __iter__(self) -> Iterator[list[Any]]:
         return self

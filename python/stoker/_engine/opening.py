@@ -102,6 +102,7 @@ def _opened(loader: Any, compiled: Compiled, requested: Requested) -> Native:
         stacks=loader.ragged is None and not isinstance(loader.dataset, EngineDataset),
         batch_transforms=compile_batches(loader.batch_transforms, len(compiled.handle.classes)),
         keep_threads=requested.persistent_workers is not False,
+        keeps_seed=requested.persistent_workers is True,
         options=options,
     )
 

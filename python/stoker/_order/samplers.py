@@ -84,12 +84,13 @@ class Draws:
     """Draws the order of one epoch in Python: a permutation at once, and samples of a sampler only as far as needed,
     since samplers may be infinite."""
 
-    def __init__(self, loader: Ordered) -> None:
+    def __init__(self, loader: Ordered, keeps_seed: bool = False) -> None:
+        """Draw the base seed of workers, as an iterator of torch does when it is made, unless they keep theirs."""
         self._loader = loader
         self._parts: Iterator[Given] | None = None
         self._sampled: _Sampled | None = None
         self.epoch = 0
-        if _draws_a_base_seed(loader):
+        if _draws_a_base_seed(loader) and not keeps_seed:
             _base_seed(loader.base_generator)
 
     @property

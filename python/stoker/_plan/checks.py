@@ -74,10 +74,15 @@ def check_threads(threads: int) -> None:
         )
 
 
-def check_prefetch(num_workers: int, prefetch_factor: int | None) -> None:
+def check_workers(num_workers: int, prefetch_factor: int | None, timeout: float) -> None:
     """Raise what torch raises when an epoch begins."""
     if num_workers and prefetch_factor == 0:
         raise AssertionError("prefetch_factor=0: at least one batch must be kept ready; pass 1 or more, or None")
+    if num_workers == 0 and timeout > 0:
+        raise AssertionError(
+            f"timeout={timeout} is for workers: set num_workers, or leave it out. As torch says it:\n"
+            "_SingleProcessDataLoaderIter requires timeout == 0"
+        )
 
 
 def check_arguments(
