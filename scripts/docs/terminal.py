@@ -2,9 +2,10 @@
 """Runs a command in a terminal and draws what it shows, when it shows it, as an SVG that plays once in real time.
 
     python scripts/docs/terminal.py docs/img/demo.svg stoker demo
+    python scripts/docs/terminal.py --file docs/img/train.py docs/img/verdict.svg stoker run -- python train.py
 
-The command runs twice in an empty folder, and the second run is recorded: the first fills the caches. Viewers that
-cannot animate, or whose users prefer reduced motion, show the last screen.
+The command runs twice in a folder that is empty but for the files given, and the second run is recorded: the first
+fills the caches. Viewers that cannot animate, or whose users prefer reduced motion, show the last screen.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import os
 import pty
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -177,6 +179,7 @@ def machine() -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--file", type=Path, action="append", default=[], help="is copied into the folder")
     parser.add_argument("out", type=Path)
     parser.add_argument("command", nargs=argparse.REMAINDER)
     arguments = parser.parse_args()
@@ -184,6 +187,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "TERM": "xterm", "XDG_CACHE_HOME": ".cache"}
         environment.pop("NO_COLOR", None)
+        for file in arguments.file:
+            shutil.copy(file, folder)
         subprocess.run(arguments.command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, check=True)
         screen = record(arguments.command, Path(folder), environment)
     arguments.out.write_text(draw(screen, f"{where}; real time"))
