@@ -8,8 +8,9 @@ from torchvision.datasets import ImageFolder
 
 from stoker.synth import make_folder
 
-data = ImageFolder(make_folder("images", 1000, classes=4), T.Compose([T.RandomResizedCrop(224), T.RandomHorizontalFlip(), T.ToTensor()]))
-loader = DataLoader(data, batch_size=32, shuffle=True)
+train = T.Compose([T.RandomResizedCrop(224), T.RandomHorizontalFlip(), T.ToTensor()])
+data = ImageFolder(make_folder("images", 1000, classes=4), train)
+loader = DataLoader(data, batch_size=32, shuffle=True, num_workers=1)
 model = nn.Sequential(nn.Conv2d(3, 16, 7, 4), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 4))
 optimizer = torch.optim.SGD(model.parameters(), 0.01)
 

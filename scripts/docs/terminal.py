@@ -2,10 +2,10 @@
 """Runs a command in a terminal and draws what it shows, when it shows it, as an SVG that plays once in real time.
 
     python scripts/docs/terminal.py docs/img/demo.svg stoker demo
-    python scripts/docs/terminal.py --file docs/img/train.py docs/img/verdict.svg stoker run -- python train.py
+    python scripts/docs/terminal.py --still --file docs/img/train.py docs/img/verdict.svg stoker run -- python train.py
 
 The command runs twice in a folder that is empty but for the files given, and the second run is recorded: the first
-fills the caches. Viewers that cannot animate, or whose users prefer reduced motion, show the last screen.
+fills the caches. Viewers that cannot animate, or whose users prefer reduced motion, show the last screen; so does --still.
 """
 
 from __future__ import annotations
@@ -29,12 +29,17 @@ from xml.sax.saxutils import escape
 
 ROWS, COLUMNS = 50, 110
 LEFT, TOP, LINE, CHARACTER = 18, 34, 18, 7.8
-CONTROL = re.compile(r"\033\[(1|0)m|\033\[K|[\r\n]|[^\033\r\n\x00-\x1f]+|(?s:.)")
+CONTROL = re.compile(r"\033\[[0-9]+m|\033\[K|[\r\n]|[^\033\r\n\x00-\x1f]+|(?s:.)")
+STYLES = {"0": "", "1": "bold", "2": "dim", "31": "red", "32": "green", "33": "yellow"}
 STYLE = """
     text { font: 13px ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace; fill: #e6edf3;
            white-space: pre }
     .paper { fill: #0d1117; stroke: #30363d }
     .bold { font-weight: 700; fill: #ff8a4c }
+    .dim { fill: #9da7b3 }
+    .red { fill: #ff7b72 }
+    .green { fill: #7ee787 }
+    .yellow { fill: #e3b341 }
     .small { font-size: 12px; fill: #9da7b3 }
     .past { visibility: hidden }
     @keyframes appear { from { visibility: hidden } }
@@ -45,7 +50,7 @@ STYLE = """
 
 class Span(NamedTuple):
     text: str
-    bold: bool
+    style: str  # classes
 
 
 class Shown(NamedTuple):
@@ -56,13 +61,13 @@ class Shown(NamedTuple):
 
 
 class Screen:
-    """A terminal that knows what Stoker's programs send: lines, carriage returns, erasing to the end, and bold."""
+    """A terminal that knows what Stoker's programs send: lines, carriage returns, erasing to the end, and styles."""
 
     def __init__(self) -> None:
         self.rows: list[list[Shown]] = []
         self._cells: list[list[Span]] = [[]]
         self._column = 0
-        self._bold = False
+        self._style = ""
 
     def feed(self, moment: float, text: str) -> None:
         for found in CONTROL.finditer(text):
@@ -82,21 +87,22 @@ class Screen:
             self._cells.append([])
         elif piece == "\033[K":
             del row[self._column :]
-        elif piece in ("\033[1m", "\033[0m"):
-            self._bold = piece == "\033[1m"
+        elif piece[2:-1] in STYLES and piece.startswith("\033["):
+            style = STYLES[piece[2:-1]]
+            self._style = f"{self._style} {style}".strip() if style else ""
         elif ord(piece[0]) < 32:
             raise ValueError(f"{piece!r} is not among the control characters that are drawn")
         else:
-            row += [Span(" ", False)] * (self._column - len(row))
-            row[self._column : self._column + len(piece)] = [Span(character, self._bold) for character in piece]
+            row += [Span(" ", "")] * (self._column - len(row))
+            row[self._column : self._column + len(piece)] = [Span(character, self._style) for character in piece]
             self._column += len(piece)
 
 
 def _joined(cells: list[Span]) -> list[Span]:
     out: list[Span] = []
     for cell in cells:
-        if out and out[-1].bold == cell.bold:
-            out[-1] = Span(out[-1].text + cell.text, cell.bold)
+        if out and out[-1].style == cell.style:
+            out[-1] = Span(out[-1].text + cell.text, cell.style)
         else:
             out.append(cell)
     return out
@@ -159,7 +165,8 @@ def _text(y: int, shown: Shown, later: Shown | None) -> str:
     """A row as it is until `later`, or to the end. The length is stated since monospaced fonts differ in width."""
     length = sum(len(span.text) for span in shown.spans) * CHARACTER
     words = "".join(
-        f'<tspan class="bold">{escape(span.text)}</tspan>' if span.bold else escape(span.text) for span in shown.spans
+        f'<tspan class="{span.style}">{escape(span.text)}</tspan>' if span.style else escape(span.text)
+        for span in shown.spans
     )
     if later:
         kind = f'class="past" style="animation: show {later.start - shown.start:.3f}s {shown.start:.3f}s"'
@@ -180,6 +187,7 @@ def machine() -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--file", type=Path, action="append", default=[], help="is copied into the folder")
+    parser.add_argument("--still", action="store_true", help="draw the last screen only")
     parser.add_argument("out", type=Path)
     parser.add_argument("command", nargs=argparse.REMAINDER)
     arguments = parser.parse_args()
@@ -191,7 +199,9 @@ def main() -> None:
             shutil.copy(file, folder)
         subprocess.run(arguments.command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, check=True)
         screen = record(arguments.command, Path(folder), environment)
-    arguments.out.write_text(draw(screen, f"{where}; real time"))
+    if arguments.still:
+        screen.rows = [[Shown(0, history[-1].spans)] if history else [] for history in screen.rows]
+    arguments.out.write_text(draw(screen, where if arguments.still else f"{where}; real time"))
 
 
 if __name__ == "__main__":

@@ -301,11 +301,11 @@ def test_the_load_is_what_others_use():
 
 
 def test_a_recorded_terminal_shows_each_row_as_it_was_when_it_was(tmp_path):
-    program = r"import time; print('[#.] <1>', end='\r', flush=True); time.sleep(0.3); print('\r\033[Kall \033[1m2\033[0m.\n\nend')"
+    program = r"import time; print('[#.] <1>', end='\r', flush=True); time.sleep(0.3); print('\r\033[Kall \033[1m\033[31m2\033[0m.\n\nend')"
     screen = terminal.record([sys.executable, "-c", program], tmp_path, {"TERM": "xterm"})
     shown = [[shown.spans for shown in history] for history in screen.rows]
-    bar, done = [("[#.] <1>", False)], [("all ", False), ("2", True), (".", False)]
-    assert shown[1:] == [[bar, done], [], [[("end", False)]], []]
+    bar, done = [("[#.] <1>", "")], [("all ", ""), ("2", "bold red"), (".", "")]
+    assert shown[1:] == [[bar, done], [], [[("end", "")]], []]
     assert screen.rows[1][1].start - screen.rows[1][0].start > 0.2
     drawing = terminal.draw(screen, "Here & now.")
     texts = ["".join(found.itertext()) for found in ElementTree.fromstring(drawing).iter("{http://www.w3.org/2000/svg}text")]
