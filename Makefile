@@ -7,6 +7,7 @@ export PYTHON STOKER_URL
 all:   ; @scripts/build.sh
 demo:  ; @scripts/build.sh torch && .venv/bin/stoker demo
 test:  ; @scripts/test.sh
+check: ; @scripts/test.sh checks c quick
 bench: ; @scripts/bench.sh
 .PHONY: docs
 docs:  ; @scripts/docs.sh
@@ -17,4 +18,4 @@ wheel: ; @scripts/wheel.sh
 release-check: ; @scripts/release_check.sh
 release: ; @scripts/release.sh
 
-.PHONY: all demo test bench soak faults clean wheel release-check release
+.PHONY: all demo test check bench soak faults clean wheel release-check release

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Sets up, builds, and runs the tests layer by layer; the last line is the total of all.
-#   scripts/test.sh [LAYER...]     checks c asan tsan cross install python (default: all)
+#   scripts/test.sh [LAYER...]     checks c asan tsan cross install python (default: all); quick: a part of python
 source "$(dirname "$0")/common.sh"
 exec </dev/null
 RESULTS=$ROOT/build/results
@@ -98,9 +98,12 @@ python_half() {
         --junitxml="$RESULTS/python-$half.xml" "$@" >"$RESULTS/python-$half.log" 2>&1 || status=$?
     echo $status >"$RESULTS/python-$half.status"
 }
-layer_python() {
-    python_half 1 tests/python/test_[a-eg-kr]*.py &
-    python_half 2 tests/python/test_[fl-qs-z]*.py
+# Those that take moments, for every day: files marked `slow` start programs, servers or many processes.
+layer_quick() { python_layer -m "not slow"; }
+layer_python() { python_layer; }
+python_layer() {
+    python_half 1 "$@" tests/python/test_[a-eg-kr]*.py &
+    python_half 2 "$@" tests/python/test_[fl-qs-z]*.py
     wait
     for half in 1 2; do
         cat "$RESULTS/python-$half.log"
@@ -112,7 +115,7 @@ scripts/build.sh torch test
 rm -rf "$RESULTS"
 mkdir -p "$RESULTS"
 for layer in $LAYERS; do
-    declare -F "layer_$layer" >/dev/null || die "there is no layer '$layer': checks c asan tsan cross install python"
+    declare -F "layer_$layer" >/dev/null || die "there is no layer '$layer': checks c asan tsan cross install python quick"
 done
 for layer in $LAYERS; do
     start=$SECONDS
