@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 from watching import Run, prepare, run_in
 
-# Files that take more than some seconds, because they start many programs, servers or processes: make check leaves them
+# Files that take more than a few seconds, because they start many programs, servers or processes: make check leaves them
 # out.
 SLOW = """test_accelerate test_contract_batches test_contract_exceptions test_contract_workers test_device
     test_doctor_inject test_doctor_inject_harmless test_doctor_report test_doctor_run test_doctor_simulate test_doctor_top

@@ -97,7 +97,7 @@ def test_files_that_need_the_headers_of_each_other(tmp_path):
         "src/pipe/worker_main.c": c_file("worker_main.c", '#include "pipe/ticket.h"', *function("work", "st_ticket(n)")),
     }
     found, output = failures(tmp_path, files)
-    assert found == ["files and headers form no circle, where all have a level"]
+    assert found == ["files of the layers in LEVELS form no circle, headers included"]
     assert "src/pipe: ticket needs worker needs ticket" in output
 
 

@@ -80,7 +80,7 @@ def check_workers(num_workers: int, prefetch_factor: int | None, timeout: float)
         raise AssertionError("prefetch_factor=0: at least one batch must be kept ready; pass 1 or more, or None")
     if num_workers == 0 and timeout > 0:
         raise AssertionError(
-            f"timeout={timeout} is for workers: set num_workers, or leave it out. As torch says it:\n"
+            f"timeout={timeout} is for workers: set num_workers, or leave timeout out.\n"
             "_SingleProcessDataLoaderIter requires timeout == 0"
         )
 
