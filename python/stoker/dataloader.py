@@ -385,12 +385,13 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
             if self._epochs.pending is not None:
                 self._iterator = None  # its workers are at another position in the data
             return super().__iter__()
-        own = isinstance(self.dataset, EngineDataset)
-        check_workers(self.num_workers, self.prefetch_factor, 0 if own else self.timeout)
         reopen_if_changed(self)
         warn_of_pinning(self, self._native)
         self._native.base_generator = self.generator
-        return self._native.iterate()
+        iterator = self._native.iterate()
+        own = isinstance(self.dataset, EngineDataset)
+        check_workers(self.num_workers, self.prefetch_factor, 0 if own else self.timeout)
+        return iterator
 
     def _is_iterable(self) -> bool:
         return self._native is None and isinstance(self.dataset, sys.modules["torch"].utils.data.IterableDataset)
@@ -398,8 +399,9 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
     def _get_iterator(self) -> Any:
         """Return an iterator over an epoch of a dataset written in Python. torch's __iter__ calls this."""
         if self.num_workers == 0 or self._gathered() is not None:
-            check_workers(self.num_workers, self.prefetch_factor, self.timeout)
-            return SingleIterator(self)
+            iterator = SingleIterator(self)
+            check_workers(self.num_workers, self.prefetch_factor, self.timeout)  # after the base seed is drawn, as in torch
+            return iterator
         self.check_worker_number_rationality()
         return WorkerIterator(self)
 
@@ -410,14 +412,6 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         if self._gather is None or self._gather.changed():
             self._gather = gather(self.dataset, self.collate_fn)
         return self._gather
-
-    def _sample_seed(self) -> int | None:
-        """Return the seed for seed_by="sample"; None for seed_by="worker"."""
-        if self.seed_by != "sample":
-            return None
-        if self.seed is not None:
-            return self.seed
-        return int((self.generator or torch_if_installed()).initial_seed())
 
     # ---- resume ----
 

@@ -74,6 +74,7 @@ class Native:
         batch_transforms: Any,
         keep_threads: bool,
         keeps_seed: bool,
+        ahead: int,
         options: dict[str, Any],
     ) -> None:
         self.compiled = compiled
@@ -97,6 +98,7 @@ class Native:
         self._batch_transforms = batch_transforms
         self._keep_threads = keep_threads
         self.keeps_seed = keeps_seed  # persistent workers draw their base seed once
+        self.ahead = ahead  # batches that an iterator of torch draws when it is made
         self._options = {**options, "order": samplers.engine_kind(self), "stream_of": self._stream_of()}
         self._pipeline = _ext.Pipeline(compiled.text)
         self._own_limit = own_limit
@@ -180,6 +182,13 @@ class Native:
         iterator = EpochIterator(self, self.iterators)
         self._current = weakref.ref(iterator)
         return iterator
+
+    def new_draws(self, again: bool) -> samplers.Draws:
+        """Return the draws of a new iterator, for which was drawn what torch draws at this moment."""
+        draws = samplers.Draws(self, self.keeps_seed and again)
+        if self.ahead:
+            draws.draw_early(self._pending)
+        return draws
 
     def use(self, compiled: Compiled) -> None:
         """Use another dataset or other transforms from the next epoch on."""
@@ -361,7 +370,7 @@ class Native:
             return self._pending
         if self.left is not None:
             return self.left
-        return Place(self.epoch, self.seed_now(), None, None)
+        return Place(self.epoch, self.seed_now(), None, None if iterator is None else iterator.origin())
 
     def resume(self, place: Place) -> None:
         if self.seed is not None and place.seed != self.seed:
@@ -399,7 +408,7 @@ class EpochIterator:
     def __init__(self, native: Native, number: int) -> None:
         self._native = native
         self._number = number
-        self._draws = samplers.Draws(native, native.keeps_seed and number > 1)
+        self._draws = native.new_draws(number > 1)
 
     def __iter__(self) -> Iterator[list[Any]]:
         return self
@@ -443,6 +452,10 @@ class EpochIterator:
         self._rescue = native.rescue
         if native.take is not None:
             self._next = functools.partial(self._engine.next_pair, native.take)
+
+    def origin(self) -> dict[str, Any] | None:
+        """Return how to draw the order again, if it was drawn and the epoch has not begun."""
+        return self._draws.origin()
 
     def is_under_way(self) -> bool:
         return self._engine is not None

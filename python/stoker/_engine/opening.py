@@ -47,6 +47,13 @@ def _pixel_limit(loader: Any, compiled: Compiled) -> int | None:
     return pixel_limit(of_files, warns=of_files and not isinstance(loader.dataset, EngineDataset))
 
 
+def _torchs_prefetch(requested: Requested) -> int:
+    """Return how many batches torch's loader with these arguments sends to its workers before it delivers one."""
+    if not isinstance(requested.num_workers, int):
+        return 0
+    return requested.num_workers * (requested.prefetch_factor or 2)
+
+
 def open_engine(loader: Any, compiled: Compiled, requested: Requested) -> Native:
     with more_queues() if device_name(loader.device) is not None else contextlib.nullcontext():
         return _opened(loader, compiled, requested)
@@ -103,6 +110,7 @@ def _opened(loader: Any, compiled: Compiled, requested: Requested) -> Native:
         batch_transforms=compile_batches(loader.batch_transforms, len(compiled.handle.classes)),
         keep_threads=requested.persistent_workers is not False,
         keeps_seed=requested.persistent_workers is True,
+        ahead=_torchs_prefetch(requested),
         options=options,
     )
 

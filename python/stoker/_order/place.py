@@ -32,7 +32,7 @@ class Place:
         out: dict[str, Any] = {"stoker": VERSION, "epoch": self.epoch, "seed": self.seed}
         if self.cursor is not None:
             out["cursor"] = base64.b64encode(self.cursor).decode()
-        if self.cursor is not None and self.origin is not None:
+        if self.origin is not None:
             out["order"] = self.origin
         return out
 

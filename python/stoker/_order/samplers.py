@@ -15,6 +15,7 @@ import numpy as np
 from .._base.tables import counted
 from .._base.tensors import torch_if_installed
 from .place import Place
+from .ranks import sampler_epoch
 
 _PART = 1 << 18  # samples of a sampler that the engine gets at a time
 _AT_ONCE = 256  # and that are drawn at a time, or a whole batch
@@ -32,6 +33,7 @@ class Ordered(Protocol):
     generator: Any
     base_generator: Any
     world_size: int
+    ahead: int  # batches whose samples torch's loader draws before it delivers the first
 
     def samples(self) -> int:
         """Return how many samples the dataset has."""
@@ -89,36 +91,68 @@ class Draws:
         self._loader = loader
         self._parts: Iterator[Given] | None = None
         self._sampled: _Sampled | None = None
+        self._unused: _UnusedPermutation | None = None
+        self._early: Given | None = None
+        self.begun = False
         self.epoch = 0
         if _draws_a_base_seed(loader) and not keeps_seed:
             _base_seed(loader.base_generator)
 
-    @property
-    def begun(self) -> bool:
-        return self._parts is not None
+    def draw_early(self, pending: Place | None) -> None:
+        """Draw the first part when the iterator is made, as torch does with workers, unless a loaded state has the order.
+        A sampler that has an epoch is not asked yet: Lightning, for one, sets the epoch of a resumed run later. Such a
+        sampler draws from a generator of its own, so nobody else sees when it does."""
+        if pending is not None and pending.origin is not None or self._has_epoch():
+            return
+        self._open(None)
+        assert self._parts is not None
+        self._early = next(self._parts)
+
+    def _has_epoch(self) -> bool:
+        return sampler_epoch(self._loader.sampler, self._loader.batch_sampler) is not None
+
+    def origin(self) -> dict[str, Any] | None:
+        """Return how to draw again what torch's generators were asked for early, for the state of an epoch that has not
+        begun."""
+        drawn = self._early is not None and _as_random_sampler(self._loader)
+        return self._early.origin if drawn else None  # type: ignore[union-attr]
 
     def next(self, pending: Place | None) -> Given:
         """Return the first part of the epoch, or the next. With `pending`, begin with the part where it was left."""
-        if self._parts is None:
-            if self._loader.sampler is not None or self._loader.batch_sampler is not None:
-                self._sampled = _Sampled(self._loader)
-            self._parts = _parts_of(self._loader, self._sampled, pending)
+        self.begun = True
+        early, self._early = self._early, None
+        if early is not None and (pending is None or pending.origin is None):
+            return early
+        if self._parts is None or early is not None:
+            self._open(pending)
+        assert self._parts is not None
         part = next(self._parts, None)
         if part is None:
             raise RuntimeError("the sampler failed earlier in this epoch, and cannot continue: begin another epoch")
         return part
 
+    def _open(self, pending: Place | None) -> None:
+        if self._loader.sampler is not None or self._loader.batch_sampler is not None:
+            self._sampled = _Sampled(self._loader)
+        elif self._loader.generator is not None and _as_random_sampler(self._loader):
+            self._unused = _UnusedPermutation(self._loader, pending)
+        self._parts = _parts_of(self._loader, self._sampled, self._unused, pending)
+
     def ahead(self) -> Callable[[], object] | None:
-        """Return a function that draws a little of the next part, to be called for each batch; None without a sampler."""
-        return None if self._sampled is None else self._sampled.draw
+        """Return a function that draws a little of what comes later, to be called for each batch, if there is anything."""
+        return self._unused if self._sampled is None else self._sampled.draw
 
 
-def _parts_of(loader: Ordered, sampled: _Sampled | None, pending: Place | None) -> Iterator[Given]:
+def _parts_of(
+    loader: Ordered, sampled: _Sampled | None, unused: _UnusedPermutation | None, pending: Place | None
+) -> Iterator[Given]:
     """Yield the parts of an epoch. This is not a method of Draws: a generator with a reference to its holder would only
     be freed by the garbage collector, and the engine, with its memory on a GPU, along with it."""
     size = loader.batch_size or 1
     if _as_random_sampler(loader):
         indices, origin = _random_sampler(loader, pending)
+        if unused is not None:
+            unused.draw_if_due()
         yield Given(indices, None, size, origin)
     elif sampled is not None:
         origin = pending.origin if pending is not None and pending.cursor is not None else None
@@ -340,7 +374,7 @@ def _base_seed(generator: Any) -> None:
 
 def _random_sampler(loader: Ordered, pending: Place | None) -> tuple[np.ndarray, dict[str, Any]]:
     """Draw as torch's RandomSampler does: a permutation from a seed drawn from torch's default generator, or from the
-    given generator, which also draws a second permutation that is not used."""
+    given generator."""
     import torch
 
     count = loader.samples()
@@ -357,6 +391,29 @@ def _random_sampler(loader: Ordered, pending: Place | None) -> tuple[np.ndarray,
     else:
         state = np.frombuffer(origin["generator"], np.uint8).copy()
         generator.set_state(torch.from_numpy(state))
-    indices = torch.randperm(count, generator=generator).numpy()
-    torch.randperm(count, generator=generator)
-    return indices, origin
+    return torch.randperm(count, generator=generator).numpy(), origin
+
+
+class _UnusedPermutation:
+    """When a RandomSampler has given its permutation, it draws another one from its generator, of which it gives
+    nothing. Later epochs depend on whether that happened, which it does not if an epoch is left early."""
+
+    def __init__(self, loader: Ordered, pending: Place | None) -> None:
+        size = loader.batch_size or 1
+        done = 0 if pending is None else pending.samples_done() // size
+        self._generator = loader.generator
+        self._count = loader.samples()
+        self._batches = self._count // size + 1 - loader.ahead - done  # until the sampler is asked for too many
+        self._drawn = False
+
+    def __call__(self) -> None:
+        """Count a batch that is about to be delivered."""
+        self._batches -= 1
+        self.draw_if_due()
+
+    def draw_if_due(self) -> None:
+        if self._batches <= 0 and not self._drawn:
+            import torch
+
+            torch.randperm(self._count, generator=self._generator)
+            self._drawn = True

@@ -8,6 +8,7 @@ import copy
 import sys
 import time
 import weakref
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -23,7 +24,7 @@ from .._engine.stats import Stats
 from .._order.position import VERSION, Draws, start_of_epoch
 from .._plan.options import resolved
 from .fetch import Fetcher, Job
-from .seeds import Occurrences, generators_kept
+from .seeds import Occurrences, generators_kept, sample_seed
 
 _BAD_KEPT = 1024
 
@@ -147,7 +148,7 @@ class PythonIterator(_torch._BaseDataLoaderIter):
         self.finished = self._begun = False
         self._delivered = start.get("batches", 0)
         self._mark: tuple[int, Any] | None = None
-        self._seed = loader._sample_seed()
+        self._seed = sample_seed(loader)
         self._draws.begin(self._sampler_iter)
         self._occurrences = Occurrences(loader._index_sampler, self._draws.is_kept)
         self._draws.replay(lambda index: self._key(index, 0))
@@ -248,6 +249,10 @@ class SingleIterator(PythonIterator):
     def _take_up(self, loader: Any) -> None:
         super()._take_up(loader)
         self._gather = loader._gathered()
+        # With workers, torch draws from the sampler for as many batches when the iterator is made.
+        self._ahead: deque[tuple[Any, Any]] = deque()
+        while len(self._ahead) < self._num_workers * (loader.prefetch_factor or 0) and self._draw_one():
+            pass
 
     def _open(self, loader: Any) -> None:
         if isinstance(self._dataset, (IterDataPipe, MapDataPipe)):
@@ -261,9 +266,19 @@ class SingleIterator(PythonIterator):
             )
         self._fetcher = Fetcher(self._job(loader), self._dataset, self._collate_fn, start)
 
+    def _draw_one(self) -> bool:
+        try:
+            index = self._next_index()
+        except StopIteration:
+            return False
+        self._ahead.append((index, self._draws.mark()))
+        return True
+
     def _next_data(self) -> Any:
-        index = self._next_index()
-        mark = self._draws.mark()
+        self._draw_one()
+        if not self._ahead:
+            raise StopIteration
+        index, mark = self._ahead.popleft()
         held = [None if self._gather is None else self._gather.fetch(index)]
         if held[0] is None:
             held[0] = self._fetched(index)

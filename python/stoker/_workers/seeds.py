@@ -32,6 +32,15 @@ def _numpys_words(base_seed: int, worker: int) -> Any:
     return np.random.SeedSequence(base_seed, spawn_key=(worker,)).generate_state(4)
 
 
+def sample_seed(loader: Any) -> int | None:
+    """Return the seed of a loader with seed_by="sample"; None for seed_by="worker"."""
+    if loader.seed_by != "sample":
+        return None
+    if loader.seed is not None:
+        return int(loader.seed)
+    return int((loader.generator or torch).initial_seed())
+
+
 def seed_sample(*key: Any) -> None:
     """Seed the generators for one sample, from a key that identifies it."""
     words = np.frombuffer(hashlib.blake2b(repr(key).encode(), digest_size=16).digest(), np.uint32)
