@@ -61,12 +61,6 @@ static void got_batch(void)
     training.trained_ns[training.batches++ % LAST_BATCHES] = (now > last ? now : last) + step;
 }
 
-/* Whether training has ended with the last batch. */
-static bool is_trained(void)
-{
-    return !training.batches || st_now_ns() >= training.trained_ns[(training.batches - 1) % LAST_BATCHES];
-}
-
 /* ---- a device that does nothing ------------------------------------------------------------------- */
 
 struct st_device_slot {
@@ -150,16 +144,10 @@ static int sync_slot(struct st_device *device, struct st_device_slot *slot, stru
 
 static void release(struct st_device *device, struct st_device_slot *slot) { (void)device, (void)slot; }
 
-static bool caught_up(struct st_device *device, uintptr_t stream)
-{
-    (void)device, (void)stream;
-    return is_trained();
-}
-
 static const struct st_device_kind kind = {
     .name = "nothing", .type = 1, .open = device_open, .close = device_close, .slot_new = slot_new,
     .slot_free = slot_free, .submit = submit, .where = where, .idle = idle, .join = join, .sync = sync_slot,
-    .release = release, .caught_up = caught_up};
+    .release = release};
 
 /* ---- hardware that decodes nothing ------------------------------------------------------------------ */
 

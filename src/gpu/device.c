@@ -234,5 +234,4 @@ const struct st_device_kind st_device_cuda = {
     .mark = st_gpu_slot_mark,
     .sync = st_gpu_slot_sync,
     .release = st_gpu_slot_release,
-    .caught_up = st_gpu_caught_up,
 };

@@ -304,18 +304,3 @@ void st_gpu_slot_release(struct st_device *base, struct st_device_slot *slot)
     mark_readers(device->cuda, slot);
     st_cuda_leave(&inside);
 }
-
-bool st_gpu_caught_up(struct st_device *base, uintptr_t handle)
-{
-    struct st_gpu_device *device = st_gpu_device(base);
-    struct CUstream_st *stream = (struct CUstream_st *)handle;
-    struct st_cuda_inside inside;
-    bool capturing;
-    if (st_cuda_enter(&inside, device->cuda, device->context))
-        return true;
-    /* A query would break a capture. */
-    const bool behind = !st_cuda_capturing(device->cuda, stream, &capturing) && !capturing &&
-                        device->cuda->StreamQuery(stream) == ST_CU_NOT_READY;
-    st_cuda_leave(&inside);
-    return !behind;
-}

@@ -57,7 +57,6 @@ int st_gpu_slot_join(struct st_device *device, struct st_device_slot *slot, uint
 void st_gpu_slot_mark(struct st_device *device, struct st_device_slot *slot, uintptr_t stream);
 int st_gpu_slot_sync(struct st_device *device, struct st_device_slot *slot, struct stoker_error *err);
 void st_gpu_slot_release(struct st_device *device, struct st_device_slot *slot);
-bool st_gpu_caught_up(struct st_device *device, uintptr_t stream);
 
 /* Orders later work in the device's stream after all readers of the slot's batch. The context is
  * current. Returns a CUresult. */

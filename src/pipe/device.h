@@ -169,8 +169,6 @@ struct st_device_kind {
      * may not. The slot may be submitted again at once; the device overwrites it only after that work. A
      * batch that was never delivered is submitted again without a release. */
     void (*release)(struct st_device *device, struct st_device_slot *slot);
-    /* Whether `stream` has nothing left to do; also true if that is unknown. */
-    bool (*caught_up)(struct st_device *device, uintptr_t stream);
 };
 
 /* ---- JPEG hardware ------------------------------------------------------------------------------- */

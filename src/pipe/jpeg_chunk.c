@@ -331,11 +331,10 @@ static void make_here(struct st_jpeg_thread *self, struct st_slot *slot, uint32_
 
 static void make_left(struct st_jpeg_thread *self, struct st_slot *slot)
 {
-    const uint64_t began = st_now_ns(), cpu = st_thread_cpu_ns();
+    const uint64_t began = st_now_ns();
     for (uint32_t k = 0; k < self->left_count; k++)
         make_here(self, slot, self->left[k].row, self->left[k].ticket, self->left[k].bytes);
     self->times.here += st_now_ns() - began;
-    self->times.here_cpu += st_thread_cpu_ns() - cpu;
 }
 
 /* Writes jobs for the decoded images; the others are made as if the hardware had never seen them. */

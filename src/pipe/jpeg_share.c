@@ -35,16 +35,3 @@ uint32_t st_jpeg_share_pick(const struct st_jpeg_thread *self, bool mine[ST_JPEG
         mine[k] = cheaper_than(self, k) < share;
     return share;
 }
-
-void st_jpeg_share_served(struct st_slot *slot, const uintptr_t *stream)
-{
-    struct st_device *device = slot->shape.device;
-    if (!slot->shape.jpeg_hw || slot->served)
-        return;
-    slot->served = true;
-    /* Without the lock: the device may be slow to answer while kernels are being launched. */
-    const bool busy = stream && !device->kind->caught_up(device, *stream);
-    pthread_mutex_lock(&slot->loader->lock);
-    st_steer_served(&slot->loader->jpeg.steer, slot->awaited, busy);
-    pthread_mutex_unlock(&slot->loader->lock);
-}

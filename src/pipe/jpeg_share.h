@@ -16,8 +16,5 @@ uint64_t st_jpeg_cpu_cost(const struct st_jpeg_frame *frame, struct st_bytes fil
 /* Picks the thread's share of the items, the cheapest ones, and returns how many these are. If there are
  * none, `mine` is not written. */
 uint32_t st_jpeg_share_pick(const struct st_jpeg_thread *self, bool mine[ST_JPEG_CHUNK_MOST]);
-/* The consumer is about to use its batch, in `stream`; NULL: on the CPU. The first time counts. Lock not
- * held. */
-void st_jpeg_share_served(struct st_slot *slot, const uintptr_t *stream);
 
 #endif

@@ -8,8 +8,9 @@
  *
  * Submitting an image takes an eighth of the CPU time of decoding it (100 of 800 us). So while the
  * hardware is at work, enough workers rest for each of its threads and the consumer to have a CPU of
- * their own; with few CPUs, all of them. Not before a thread is known to make more samples than a
- * worker.
+ * their own; with few CPUs, all of them. That is the fastest, but the hardware then does nearly all of
+ * the work, and a training step loses time by it. So they rest only while the consumer waits, and not
+ * before a thread is known to make more samples than a worker.
  *
  * The GPU should not decode what nobody is waiting for: threads rest while half of the prefetched
  * batches are ready, so that a training run that the CPUs can feed alone has the whole GPU. In short
@@ -22,15 +23,9 @@
  * because batches are ready. So it decodes a share of the files itself, those that are cheapest for a
  * CPU (st_steer_own). How many depends on how far ahead of the consumer the work is: none up to a
  * reserve, then more and more. So the hardware is used for what the CPUs cannot do, and as soon as
- * batches become scarce it does all it can. But as soon as enough batches are ready, the threads rest,
- * and then CPUs are idle for what the hardware has done in a hurry. So there is a least share, which
- * is learnt: it grows while batches come in time, and shrinks after one that came so late that the GPU
- * had nothing left to do. A consumer that waits while its GPU still works loses nothing.
- *
- * While the consumer waits in any case, the share is what makes the most of hardware and thread: it
- * grows while the thread waits for the hardware, and shrinks while it does not. Where others need the
- * thread's CPU, the share is limited: the consumer may be one of them. That does not count while the
- * thread gives way to the consumer, and its GPU had work when it last took a batch.
+ * batches become scarce it does all it can. While the consumer waits in any case, the share is what
+ * makes the most of hardware and thread: it grows while the thread waits for the hardware, and shrinks
+ * while it does not.
  *
  * The constants were measured on one H200 (bench/RESULTS-GPU.md, which also says what was tried
  * without success).
@@ -41,7 +36,6 @@
 
 enum {
     CHUNK_LEAST = 16, /* smaller chunks leave the hardware idle */
-    CHUNK_BRIEF = 14, /* it takes so many at once: handing over more means waiting */
     /* left to the workers after a chunk without a file for the hardware: */
     PAUSE_TICKETS = 4 * ST_STEER_CHUNK_MOST,
     RECENT_ROWS = 1024, /* rates are of about this many rows */
@@ -50,9 +44,6 @@ enum {
     CONSUMERS = 1,      /* threads of the training program at a time; they launch kernels */
     SHARE_MOST = 48,    /* the rest is for the hardware: a thread without files for it would pause */
     LESS = 8,           /* a share is reduced by this fraction, but grows by one at a time */
-    CALM_FIRST = 4,     /* after so many batches in time the least share grows by one; */
-    CALM_BATCHES = 64,  /* after the first late batch, which costs more than a share gains: so many */
-    SETTLING = 16,      /* late batches within so many have one cause */
 };
 #define AWAITED_NS 250000000u  /* a consumer that has waited long is given priority for so long */
 #define IDLE_NS    1000000000u /* hardware that has rested for so long is not needed */
@@ -114,13 +105,6 @@ bool st_steer_is_idle(const struct st_steer *steer, uint64_t now_ns)
 
 /* ---- the share ------------------------------------------------------------------------------- */
 
-/* Whether the thread was without a CPU for a quarter of the time in which it had something to decode:
- * others had it, or the host of a virtual machine. */
-static bool is_crowded(const struct st_steer_times *times)
-{
-    return times->here > MUCH_NS && times->here - times->here / 4 > times->here_cpu;
-}
-
 /* Whether the thread waited for an eighth of the time. */
 static bool has_waited(const struct st_steer_times *times)
 {
@@ -138,25 +122,6 @@ static uint32_t changed(uint32_t share, bool grows)
     return grows ? least(share + 1, SHARE_MOST) : share - share / LESS - (share > 0);
 }
 
-void st_steer_served(struct st_steer *steer, bool awaited, bool busy)
-{
-    const bool late = awaited && !busy;
-    steer->gpu_busy = busy;
-    steer->under_way |= !late; /* an epoch's first batches are late, whatever the share is */
-    if (!steer->under_way)
-        return;
-    steer->settling -= steer->settling > 0;
-    steer->calm = late ? 0 : steer->calm + 1;
-    if (late && !steer->settling) {
-        steer->share_least = changed(steer->share_least, false);
-        steer->settling = SETTLING;
-        steer->was_late = true;
-    } else if (steer->calm >= (steer->was_late ? CALM_BATCHES : CALM_FIRST)) {
-        steer->share_least = changed(steer->share_least, true);
-        steer->calm = 0;
-    }
-}
-
 void st_steer_awaited(struct st_steer *steer, uint64_t now_ns)
 {
     steer->awaited_ns = now_ns;
@@ -165,7 +130,6 @@ void st_steer_awaited(struct st_steer *steer, uint64_t now_ns)
 void st_steer_epoch(struct st_steer *steer)
 {
     steer->rest_until = 0;
-    steer->under_way = false;
 }
 
 uint32_t st_steer_own(const struct st_steer_thread *thread, uint32_t count)
@@ -180,8 +144,8 @@ static void set_share(const struct st_steer *steer, struct st_steer_thread *thre
     const double ahead = seen->begun / seen->prefetch;
     thread->awaited =
         seen->waits || (steer->awaited_ns && seen->now_ns - steer->awaited_ns < AWAITED_NS);
-    const uint32_t spare = thread->awaited ? 0 : most(share_ahead(ahead), steer->share_least);
-    thread->share = least(least(most(spare, thread->share_fastest), thread->share_limit), SHARE_MOST);
+    const uint32_t spare = thread->awaited ? 0 : share_ahead(ahead);
+    thread->share = least(most(spare, thread->share_fastest), SHARE_MOST);
 }
 
 /* ---- chunks ---------------------------------------------------------------------------------- */
@@ -206,8 +170,7 @@ static uint32_t chunk_size(const struct st_steer_thread *thread, const struct st
     const uint32_t active =
         engages ? beside_hardware(seen->wanted, seen->cpus, seen->open) : seen->wanted;
     const double cpus = seen->worker_rate * active, mine = own_rate(thread);
-    const bool brief = seen->cpus <= seen->open && seen->ready; /* on the CPU of a busy consumer */
-    uint32_t size = brief ? CHUNK_BRIEF : ST_STEER_CHUNK_MOST;
+    uint32_t size = ST_STEER_CHUNK_MOST;
     if (cpus > 0 && mine > 0) {
         const double share = rows_ahead(seen) / 2 * mine / (mine * seen->open + cpus);
         if (share < size)
@@ -248,8 +211,9 @@ struct st_steer_choice st_steer_choose(struct st_steer *steer, struct st_steer_t
 {
     if (!enough_known(steer, seen, left, known) || is_too_slow(steer, thread, seen, left))
         return (struct st_steer_choice){0};
-    const bool engages = seen->worker_rate > 0 && own_rate(thread) >= seen->worker_rate;
     set_share(steer, thread, seen);
+    const bool engages =
+        thread->awaited && seen->worker_rate > 0 && own_rate(thread) >= seen->worker_rate;
     const struct st_steer_choice choice = {chunk_size(thread, seen, left, engages), engages};
     if (thread->tries) /* only this chunk says how fast the hardware is now */
         thread->busy_ns = thread->busy_rows = 0;
@@ -273,11 +237,9 @@ static void note_rate(struct st_steer_thread *thread, const struct st_steer_time
 }
 
 void st_steer_made(struct st_steer *steer, struct st_steer_thread *thread,
-                   const struct st_steer_times *times, uint32_t given, uint64_t next_ticket, bool yields)
+                   const struct st_steer_times *times, uint32_t given, uint64_t next_ticket)
 {
-    const bool harmless = steer->gpu_busy && yields;
     note_rate(thread, times, given);
-    thread->share_limit = changed(thread->share_limit, harmless || !is_crowded(times));
     if (thread->awaited)
         thread->share_fastest = changed(thread->share_fastest, has_waited(times));
     if (!given) /* taking more would only make this thread another worker, with one resting for it */

@@ -25,26 +25,18 @@ struct st_steer {
     uint64_t awaited_ns;    /* when the consumer last got a batch for which it had waited long */
     uint64_t rest_until;    /* tickets before this one are left to the workers */
     uint64_t slow_until_ns; /* and all until then, because the hardware is slow */
-    /* The least share is what a thread decodes itself in any case. */
-    uint32_t share_least;
-    uint32_t calm;     /* batches in time since that grew, or one was late */
-    uint32_t settling; /* for so many more batches it does not shrink */
-    bool was_late;     /* a batch came too late, at any time */
-    bool under_way;    /* a batch of this epoch came in time */
-    bool gpu_busy;     /* the consumer's stream had work when it last took a batch */
 };
 
-/* Nanoseconds that a chunk took: elapsed, and of the thread's CPU time. */
+/* Nanoseconds that a chunk took. */
 struct st_steer_times {
-    uint64_t all, all_cpu;
-    uint64_t here, here_cpu; /* for the files that the thread decoded itself */
+    uint64_t all, all_cpu; /* in total: elapsed, and of the thread's CPU time */
+    uint64_t here;         /* elapsed, for the files that the thread decoded itself */
 };
 
 /* One thread that drives the hardware. All zero at the start. */
 struct st_steer_thread {
     uint32_t share;              /* of ST_STEER_SHARES files: those that it decodes itself */
     uint32_t share_fastest;      /* the share with which hardware and thread make most */
-    uint32_t share_limit;        /* less than that while others need the thread's CPU */
     uint64_t busy_ns, busy_rows; /* of the hardware, and of this thread for it, lately: their rate */
     bool started;                /* it has made a chunk */
     bool tries;   /* it was too slow, and takes a chunk to see whether it still is */
@@ -83,10 +75,9 @@ struct st_steer_choice {
  * to ST_STEER_CHUNK_MOST, the hardware may decode `known`. Sets the thread's share. */
 struct st_steer_choice st_steer_choose(struct st_steer *steer, struct st_steer_thread *thread,
                                        const struct st_steer_seen *seen, uint32_t left, uint32_t known);
-/* The chunk is made; `given`: how many of its files the hardware was given; `yields`: as above. */
+/* The chunk is made; `given`: how many of its files the hardware was given. */
 void st_steer_made(struct st_steer *steer, struct st_steer_thread *thread,
-                   const struct st_steer_times *times, uint32_t given, uint64_t next_ticket,
-                   bool yields);
+                   const struct st_steer_times *times, uint32_t given, uint64_t next_ticket);
 /* Of a chunk's `count` files for the hardware, how many the thread decodes itself. */
 uint32_t st_steer_own(const struct st_steer_thread *thread, uint32_t count);
 
@@ -95,9 +86,6 @@ uint32_t st_steer_own(const struct st_steer_thread *thread, uint32_t count);
 void st_steer_epoch(struct st_steer *steer);
 /* The consumer got a batch for which it had waited for most of the time since the last one. */
 void st_steer_awaited(struct st_steer *steer, uint64_t now_ns);
-/* The consumer is about to use a batch: it had to wait for it (`awaited`), and its stream still has
- * work (`busy`). */
-void st_steer_served(struct st_steer *steer, bool awaited, bool busy);
 /* How many of the `wanted` workers work. */
 uint32_t st_steer_workers(const struct st_steer *steer, uint32_t wanted, uint32_t cpus, uint32_t open);
 /* Begins, continues or ends a time in which workers rest. True: it has ended, they may work. */

@@ -179,8 +179,7 @@ static void *thread_main(void *argument)
             give_up(loader);
             break;
         }
-        st_steer_made(&loader->jpeg.steer, &self->steer, &self->times, self->given, loader->next_ticket,
-                      st_jpeg_threads_yield(loader));
+        st_steer_made(&loader->jpeg.steer, &self->steer, &self->times, self->given, loader->next_ticket);
     }
     pthread_mutex_unlock(&loader->lock);
     return NULL;

@@ -10,7 +10,6 @@
 #include "pipe/failure.h"
 #include "pipe/gate.h"
 #include "pipe/jpeg_threads.h"
-#include "pipe/jpeg_share.h"
 #include "pipe/notify.h"
 #include "pipe/pool.h"
 #include "pipe/tuning.h"
@@ -256,8 +255,6 @@ int st_loader_next(struct stoker_loader *loader, const struct stoker_batch **out
     else if (!(rc = wait_due(loader, &slot, err)))
         rc = deliver(loader, slot, out, err);
     if (*out) {
-        slot->awaited = loader->tuning.late_ns != 0;
-        slot->served = false;
         depth = st_tuning_delivered(loader, (*out)->count);
     } else if (rc != STOKER_ETIMEOUT) { /* after a timeout the caller is still waiting */
         loader->tuning.late_ns = 0;
@@ -288,7 +285,6 @@ int st_batch_join(const struct stoker_batch *batch, uintptr_t stream, struct sto
     const int rc = device ? st_loader_check_owner(slot->loader, err) : 0;
     if (rc || !device)
         return rc;
-    st_jpeg_share_served(slot, &stream); /* first: then the stream waits for the batch */
     return device->kind->join(device, slot->on_device, stream, err);
 }
 
@@ -299,7 +295,6 @@ int st_batch_sync(const struct stoker_batch *batch, struct stoker_error *err)
     const int rc = device ? st_loader_check_owner(slot->loader, err) : 0;
     if (rc || !device)
         return rc;
-    st_jpeg_share_served(slot, NULL);
     return device->kind->sync(device, slot->on_device, err);
 }
 

@@ -84,8 +84,6 @@ struct st_slot {
     /* samples of equal size: */
     uint8_t *host; /* rows and labels; for raw rows laid out as in device.h */
     bool pinned;
-    bool awaited; /* lent: the consumer had to wait for the batch */
-    bool served;  /* lent: st_jpeg_share_served has counted it */
     struct st_device_slot *on_device;
     void *mark; /* if `marked`: the point at which the pinned memory was released */
     bool marked;

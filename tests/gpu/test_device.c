@@ -263,25 +263,6 @@ static void costs(bool large)
 
 /* ---- the rest ---- */
 
-static void catches_up(void)
-{
-    struct loader l;
-    struct stoker_error err;
-    struct CUstream_st *stream = new_stream();
-    open_loader(&l, 8, 64);
-    const bool first = kind->caught_up(l.device, (uintptr_t)stream);
-    expect(kind->submit(l.device, l.slot[0], l.rows, l.bytes, &err), &err);
-    expect(kind->join(l.device, l.slot[0], (uintptr_t)stream, &err), &err);
-    must(launch_host(stream, doze, (void *)(uintptr_t)200000), "work that takes time");
-    const bool soon = kind->caught_up(l.device, (uintptr_t)stream);
-    kind->release(l.device, l.slot[0]);
-    must(cuda->StreamSynchronize(stream), "work that takes time");
-    ok(first && !soon && kind->caught_up(l.device, (uintptr_t)stream),
-       "a consumer has caught up when its stream is done");
-    close_loader(&l);
-    cuda->StreamDestroy(stream);
-}
-
 static void captured(void)
 {
     struct loader l;
@@ -420,7 +401,6 @@ int main(void)
     const bool large = free_bytes > (uint64_t)2 << 30;
     overwriting(large);
     costs(large);
-    catches_up();
     captured();
     pinned();
     regions();

@@ -24,7 +24,6 @@ enum { HOST_SPOILT = 0xa5, HOST_ORDINAL = 3 };
 /* What a test wants of it, and what it saw. */
 static struct {
     bool open_fails, no_raw, no_pin;
-    bool behind; /* the consumer's work is not done */
     int slot_fails, submit_fails; /* which call fails, counted from 1; 0: none */
     unsigned delay_us;
     _Atomic uint32_t wrong, submitted, slots, open, joined, marked, slot_calls;
@@ -439,12 +438,6 @@ static void host_release(struct st_device *base, struct st_device_slot *slot)
     memset(slot->labels, HOST_SPOILT, w->rows * sizeof *slot->labels);
 }
 
-static bool host_caught_up(struct st_device *base, uintptr_t stream)
-{
-    (void)base, (void)stream;
-    return !host.behind;
-}
-
 const struct st_device_kind host_kind = {
     .name = "host",
     .type = 1,
@@ -459,7 +452,6 @@ const struct st_device_kind host_kind = {
     .mark = host_mark,
     .sync = host_sync,
     .release = host_release,
-    .caught_up = host_caught_up,
 };
 
 static const struct st_devices host_devices = {.kind = &host_kind, .ordinal = HOST_ORDINAL};

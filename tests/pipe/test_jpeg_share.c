@@ -59,35 +59,6 @@ static void picks(void)
     ok(wrong == 0, "of any number, the cheapest are picked; of equal ones no more");
 }
 
-/* The least share after `batches` more, of which the consumer waits for every one or for none. */
-static uint32_t least_after(struct st_slot *slot, uint32_t batches, bool awaited)
-{
-    static const uintptr_t stream = 17;
-    while (batches--) {
-        slot->awaited = awaited;
-        slot->served = false;
-        st_jpeg_share_served(slot, &stream);
-    }
-    return slot->loader->jpeg.steer.share_least;
-}
-
-static void learns_the_least(void)
-{
-    static struct stoker_loader loader = {.lock = PTHREAD_MUTEX_INITIALIZER};
-    static struct st_device device = {.kind = &host_kind};
-    static struct st_slot slot = {.loader = &loader, .shape.device = &device};
-    ok(least_after(&slot, 300, false) == 0, "nothing is learnt without hardware");
-    slot.shape.jpeg_hw = hardware_devices.jpeg_hw;
-    ok(least_after(&slot, 4, false) == 1, "batches in time are counted,");
-    host.behind = true;
-    ok(least_after(&slot, 60, true) == 16, "also while a consumer waits whose GPU has work");
-    host.behind = false;
-    for (int k = 0; k < 300; k++)
-        st_jpeg_share_served(&slot, NULL);
-    ok(loader.jpeg.steer.share_least == 16, "each batch once");
-    ok(least_after(&slot, 1, true) == 13, "and late ones");
-}
-
 static double mean_size(void)
 {
     double sum = 0;
@@ -102,23 +73,10 @@ static bool have_large_files(void)
     return hardware.images > 8 * COUNT && (double)hardware.bytes > 1.03 * mean_size() * hardware.images;
 }
 
-/* Whether others have the CPUs of the JPEG threads, which therefore decode next to nothing. */
-static bool is_crowded(struct stoker_loader *loader)
-{
-    bool crowded = true;
-    pthread_mutex_lock(&loader->lock);
-    for (uint32_t k = 0; k < loader->jpeg.threads; k++)
-        crowded = crowded && loader->jpeg.worker[k].steer.share_limit < ST_STEER_SHARES / 8;
-    pthread_mutex_unlock(&loader->lock);
-    return crowded;
-}
-
 /* Hardware for which their threads have to wait. */
 static void together(void)
 {
-    const char *large = "the hardware has the large files";
     const uint64_t began = st_now_ns(), second = 1000000000u;
-    bool crowded = false;
     struct stoker_loader_options opt = fast_options();
     struct stoker_error err = {0};
     uint64_t cpu[BATCHES + 1], digests[BATCHES + 1];
@@ -127,57 +85,15 @@ static void together(void)
     struct stoker_loader *loader = harness_open_on(&hardware_devices, items, COUNT, texts[2], &opt, &err);
     wait_for_hardware(loader);
     hardware.delay_us = 100;
-    for (; equal == epochs && !have_large_files() && !crowded && st_now_ns() - began < 240 * second; epochs++) {
+    for (; equal == epochs && !have_large_files() && st_now_ns() - began < 240 * second; epochs++) {
         st_loader_start(loader, NULL, 0, NULL);
         equal += harness_take(loader, digests, BATCHES + 1, NULL) == BATCHES && !memcmp(cpu, digests, BATCHES * sizeof *cpu);
-        crowded = st_now_ns() - began > 10 * second && is_crowded(loader);
     }
     hardware.delay_us = 0;
     st_loader_close(loader);
     ok(epochs && equal == epochs, "%u epochs are equal, while a thread's share changes", epochs);
-    if (!have_large_files() && crowded)
-        skip(large, "others have the threads' CPUs");
-    else
-        ok(have_large_files(), "%s: %.0f bytes on average, of all %.0f", large,
-           (double)hardware.bytes / hardware.images, mean_size());
-}
-
-/* Waits until the next batch is ready. */
-static bool is_ready(struct stoker_loader *loader)
-{
-    bool ready = false;
-    for (int k = 0; !ready && k < 20000; k++) {
-        usleep(k ? 10000 : 0);
-        pthread_mutex_lock(&loader->lock);
-        for (const struct st_slot *slot = loader->slots; slot; slot = slot->next)
-            ready |= slot->state == ST_SLOT_READY && slot->number == loader->delivered;
-        pthread_mutex_unlock(&loader->lock);
-    }
-    return ready;
-}
-
-/* A loader reports each batch that is in time once, when it is first used. */
-static void counts_batches(void)
-{
-    struct stoker_loader_options opt = fast_options();
-    struct stoker_error err = {0};
-    struct stoker_loader *loader = harness_open_on(&hardware_devices, items, COUNT, texts[2], &opt, &err);
-    const struct stoker_batch *batch;
-    uint32_t taken = 0, right = 0;
-    st_loader_start(loader, NULL, 0, NULL);
-    for (; taken < 4 && is_ready(loader) && !st_loader_next(loader, &batch, NULL); taken++) {
-        host.behind = taken % 2;
-        right += loader->jpeg.steer.calm == taken;
-        right += !(taken < 3 ? st_batch_join(batch, 17, NULL) : st_batch_sync(batch, NULL));
-        host.behind = !host.behind;
-        right += !st_batch_join(batch, 18, NULL) && !st_batch_sync(batch, NULL);
-        right += loader->jpeg.steer.gpu_busy == (taken == 1);
-        st_batch_release(batch, NULL);
-    }
-    host.behind = false;
-    ok(taken == 4 && right == 16 && loader->jpeg.steer.share_least == 1,
-       "after %u batches in time the least share is %u (%u of 16 right)", taken, loader->jpeg.steer.share_least, right);
-    st_loader_close(loader);
+    ok(have_large_files(), "the hardware has the large files: %.0f bytes on average, of all %.0f",
+       (double)hardware.bytes / hardware.images, mean_size());
 }
 
 /* How many threads of this name run at a lower priority than this one; `*all`: of how many. */
@@ -240,12 +156,10 @@ int main(void)
 {
     costs();
     picks();
-    learns_the_least();
     items = calloc(COUNT, sizeof *items);
     for (uint32_t k = 0; items && k < COUNT; k++)
         items[k] = test_jpeg_kind(k, 40 + 3 * (int)(k * 37 % COUNT), 52, TEST_JPEG_USUAL);
     together();
-    counts_batches();
     gives_way();
     test_items_free(items, COUNT);
     return done_testing();

@@ -30,8 +30,7 @@ static struct st_steer_seen usual(void)
 /* A thread whose hardware makes so many rows per second. */
 static struct st_steer_thread of_rate(uint32_t rows)
 {
-    return (struct st_steer_thread){.busy_ns = SECOND, .busy_rows = rows, .started = true,
-                                    .share_limit = ST_STEER_SHARES};
+    return (struct st_steer_thread){.busy_ns = SECOND, .busy_rows = rows, .started = true};
 }
 
 /* The tickets that the thread takes, where workers rest as it is decided. */
@@ -96,19 +95,15 @@ static void takes(void)
     ok(take(&steer, &thread, &seen, 256, 31) == 0 && steer.rest_until == 1064 && !steer.engaged,
        "otherwise the workers have them");
     thread = of_rate(10000);
+    ok(take(&steer, &thread, &seen, 256, 64) == 64 && !steer.engaged, "nobody rests while batches are in time");
+    seen.waits = true;
     ok(take(&steer, &thread, &seen, 256, 64) == 64 && steer.engaged && steer.worked_ns == seen.now_ns,
-       "workers rest for hardware that is faster than one of them");
+       "if the consumer waits, workers rest for hardware that is faster than one of them");
     thread = of_rate(900);
     ok(take(&steer, &thread, &seen, 256, 64) == 32 && !steer.engaged,
        "not for slower, which has its share of half of the work in progress");
     thread = of_rate(300);
     ok(take(&steer, &thread, &seen, 256, 64) == 16, "but no fewer than the least");
-    thread = of_rate(10000);
-    seen.cpus = 2;
-    seen.ready = 1;
-    ok(take(&steer, &thread, &seen, 256, 64) == 14, "a few on the CPU of a consumer that has a batch");
-    seen.ready = 0;
-    ok(take(&steer, &thread, &seen, 256, 64) == 64, "many if it has none");
 }
 
 static void probes(void)
@@ -122,9 +117,9 @@ static void probes(void)
        "hardware that would delay a batch rests 20 times as long as its chunk takes");
     ok(take(&steer, &thread, &seen, 256, 64) == 16 && !thread.busy_rows,
        "then takes one chunk, which alone tells how fast it is");
-    st_steer_made(&steer, &thread, &times, 16, 16, false);
+    st_steer_made(&steer, &thread, &times, 16, 16);
     ok(thread.busy_rows == 16 && thread.busy_ns == 10 * MS && !thread.tries, "1,600 rows per second now");
-    ok(take(&steer, &thread, &seen, 256, 64) > 16 && steer.engaged, "so it works again");
+    ok(take(&steer, &thread, &seen, 256, 64) > 16, "so it works again");
     thread = of_rate(1);
     take(&steer, &thread, &seen, 256, 64);
     ok(steer.slow_until_ns == seen.now_ns + 30 * (uint64_t)SECOND, "it never rests longer than 30 s");
@@ -134,17 +129,17 @@ static void rates(void)
 {
     struct st_steer steer = {0};
     struct st_steer_thread thread = {0};
-    const struct st_steer_times times = {.all = 30 * MS, .all_cpu = 30 * MS, .here = 10 * MS, .here_cpu = 10 * MS};
-    st_steer_made(&steer, &thread, &times, 40, 64, false);
+    const struct st_steer_times times = {.all = 30 * MS, .all_cpu = 30 * MS, .here = 10 * MS};
+    st_steer_made(&steer, &thread, &times, 40, 64);
     ok(thread.started && !thread.busy_rows, "the first chunk says nothing of the rate");
-    st_steer_made(&steer, &thread, &times, 40, 128, false);
+    st_steer_made(&steer, &thread, &times, 40, 128);
     ok(thread.busy_rows == 40 && thread.busy_ns == 20 * MS, "nor do files that the thread decodes itself");
     for (int k = 0; k < 100; k++)
-        st_steer_made(&steer, &thread, &times, 40, 128, false);
+        st_steer_made(&steer, &thread, &times, 40, 128);
     ok(thread.busy_rows > 500 && thread.busy_rows <= 1024 && thread.busy_ns == thread.busy_rows * MS / 2,
        "and it forgets");
     ok(!steer.rest_until, "a chunk with files for the hardware is followed by others");
-    st_steer_made(&steer, &thread, &times, 0, 500, false);
+    st_steer_made(&steer, &thread, &times, 0, 500);
     ok(steer.rest_until == 756, "one without is not");
 }
 
@@ -171,10 +166,8 @@ static void levels(void)
     ok(st_steer_own(&thread, 64) == 48 && st_steer_own(&thread, 10) == 7 && !st_steer_own(&thread, 0),
        "of any number");
     ok(share_at(&thread, 0.5, true) == 5, "while the consumer waits: what is fastest");
-    thread.share_limit = 3;
-    ok(share_at(&thread, 0.625, false) == 3 && share_at(&thread, 0, true) == 3, "no more than the limit");
-    thread.share_limit = 0;
-    ok(share_at(&thread, 2, false) == 0 && !st_steer_own(&thread, 64), "none at all");
+    thread.share_fastest = 0;
+    ok(share_at(&thread, 2, true) == 0 && !st_steer_own(&thread, 64), "none at all");
 }
 
 static void gives_priority(void)
@@ -185,10 +178,10 @@ static void gives_priority(void)
     seen.begun = 10;
     st_steer_awaited(&steer, seen.now_ns - 249 * MS);
     take(&steer, &thread, &seen, 256, 64);
-    ok(thread.awaited && thread.share == 0, "a consumer that has waited long counts as waiting");
+    ok(steer.engaged && thread.share == 0, "a consumer that has waited long counts as waiting");
     st_steer_awaited(&steer, seen.now_ns - 251 * MS);
     take(&steer, &thread, &seen, 256, 64);
-    ok(!thread.awaited && thread.share == 48, "for a quarter of a second");
+    ok(!steer.engaged && thread.share == 48, "for a quarter of a second");
 }
 
 static void adapts(void)
@@ -197,66 +190,29 @@ static void adapts(void)
         const char *text;
         struct st_steer_times times;
         bool awaited;
-        uint32_t fastest_after, limit_after;
+        uint32_t fastest_after;
     } cases[] = {
-        {"it waited for the hardware", {10 * MS, 8 * MS, 5 * MS, 5 * MS}, true, 17, 17},
-        {"it did not", {10 * MS, 10 * MS, 5 * MS, 5 * MS}, true, 13, 17},
-        {"nobody needed it", {10 * MS, 8 * MS, 5 * MS, 5 * MS}, false, 16, 17},
-        {"others had its CPU", {10 * MS, 10 * MS, 8 * MS, 5 * MS}, false, 16, 13},
-        {"a moment says nothing of others", {MS / 20, MS / 20, MS / 20, 0}, false, 16, 17},
+        {"it waited for the hardware", {10 * MS, 8 * MS, 5 * MS}, true, 17},
+        {"it did not", {10 * MS, 10 * MS, 5 * MS}, true, 13},
+        {"a moment says nothing", {MS / 20, MS / 50, 0}, true, 13},
+        {"nobody needed it", {10 * MS, 8 * MS, 5 * MS}, false, 16},
     };
+    const struct st_steer_times waited = {10 * MS, 1 * MS, 0}, worked = {10 * MS, 10 * MS, 0};
     struct st_steer steer = {0};
     struct st_steer_thread thread = {0};
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
-        thread.share_fastest = thread.share_limit = 16;
+        thread.share_fastest = 16;
         thread.awaited = cases[k].awaited;
-        st_steer_made(&steer, &thread, &cases[k].times, 16, 64, false);
-        ok(thread.share_fastest == cases[k].fastest_after && thread.share_limit == cases[k].limit_after,
-           "%s: fastest with %u, at most %u", cases[k].text, thread.share_fastest, thread.share_limit);
+        st_steer_made(&steer, &thread, &cases[k].times, 16, 64);
+        ok(thread.share_fastest == cases[k].fastest_after, "%s: fastest with %u", cases[k].text, thread.share_fastest);
     }
-    const struct st_steer_times crowded = {10 * MS, 10 * MS, 8 * MS, 5 * MS}, none = {0};
+    thread.awaited = true;
     for (int k = 0; k < 50; k++)
-        st_steer_made(&steer, &thread, &crowded, 16, 64, false);
-    ok(thread.share_limit == 0, "down to none");
-    steer.gpu_busy = true;
-    st_steer_made(&steer, &thread, &crowded, 16, 64, false);
-    ok(thread.share_limit == 0, "even if the GPU has work");
-    st_steer_made(&steer, &thread, &crowded, 16, 64, true);
-    ok(thread.share_limit == 1, "but not if the thread gives way to the consumer,");
-    steer.gpu_busy = false;
-    st_steer_made(&steer, &thread, &crowded, 16, 64, true);
-    ok(thread.share_limit == 0, "whose GPU has work");
+        st_steer_made(&steer, &thread, &worked, 16, 64);
+    ok(thread.share_fastest == 0, "down to none");
     for (int k = 0; k < 100; k++)
-        st_steer_made(&steer, &thread, &none, 16, 64, false);
-    ok(thread.share_limit == 48, "and up to three quarters");
-}
-
-/* The least share after `batches` more. */
-static uint32_t least_after(struct st_steer *steer, uint32_t batches, bool awaited, bool busy)
-{
-    while (batches--)
-        st_steer_served(steer, awaited, busy);
-    return steer->share_least;
-}
-
-static void learns_the_least(void)
-{
-    struct st_steer steer = {0};
-    ok(least_after(&steer, 300, true, false) == 0, "late batches at the start of an epoch do not count");
-    ok(least_after(&steer, 3, false, true) == 0 && least_after(&steer, 1, false, true) == 1,
-       "it grows quickly at first");
-    ok(least_after(&steer, 60, true, true) == 16, "also while a consumer waits whose GPU has work");
-    ok(least_after(&steer, 1, true, false) == 13, "it shrinks after a late batch");
-    ok(least_after(&steer, 15, true, false) == 13 && least_after(&steer, 1, true, false) == 11, "but once for several");
-    ok(least_after(&steer, 63, false, true) == 11 && least_after(&steer, 1, false, true) == 12, "and then grows slowly");
-    least_after(&steer, 63, false, true);
-    least_after(&steer, 1, true, false);
-    ok(least_after(&steer, 63, false, true) == 10, "batches in time are counted anew");
-    ok(least_after(&steer, 10000, false, true) == 48, "up to three quarters");
-    st_steer_epoch(&steer);
-    ok(least_after(&steer, 100, true, false) == 48, "the start of another epoch does not count either");
-    least_after(&steer, 1, false, true);
-    ok(least_after(&steer, 1000, true, false) == 0, "down to none");
+        st_steer_made(&steer, &thread, &waited, 16, 64);
+    ok(thread.share_fastest == 48, "and up to three quarters");
 }
 
 /* ---- anything ---------------------------------------------------------------------------------------- */
@@ -284,16 +240,15 @@ static void survives_anything(void)
             .open = below(3), .workers = below(5), .wanted = below(5), .worker_rate = any_rate(),
             .batch_size = (uint32_t)any_number(), .prefetch = below(4), .ready = below(6),
             .begun = any_rate(), .waits = below(2)};
-        const struct st_steer_times times = {any_number(), any_number(), any_number(), any_number()};
+        const struct st_steer_times times = {any_number(), any_number(), any_number()};
         const uint32_t left = (uint32_t)any_number() | 1, count = below(65);
         const uint32_t size = take(&steer, &thread, &seen, left, below(65));
         wrong += size > left || size > ST_STEER_CHUNK_MOST || thread.share > 48;
         wrong += st_steer_own(&thread, count) > count;
         wrong += st_steer_workers(&steer, seen.wanted, seen.cpus, seen.open) > seen.wanted;
         st_steer_is_ahead(&seen);
-        st_steer_made(&steer, &thread, &times, below(65), any_number(), below(2));
-        st_steer_served(&steer, below(2), below(2));
-        wrong += steer.share_least > 48 || thread.share_limit > 64 || thread.share_fastest > 48;
+        st_steer_made(&steer, &thread, &times, below(65), any_number());
+        wrong += thread.share_fastest > 48;
     }
     ok(wrong == 0, "whatever is seen, a thread takes no more than there is, and leaves the hardware its part");
 }
@@ -308,7 +263,6 @@ int main(void)
     levels();
     gives_priority();
     adapts();
-    learns_the_least();
     survives_anything();
     return done_testing();
 }

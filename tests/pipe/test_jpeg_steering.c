@@ -147,7 +147,7 @@ static void begin_chunk(struct world *w, uint32_t thread)
     d->times = (struct st_steer_times){0};
     for (uint32_t k = 0; k < own; k++) {
         d->cpu_left += cost[k];
-        d->times.here_cpu += (uint64_t)(cost[k] * 1000);
+        d->times.here += (uint64_t)(cost[k] * 1000);
     }
     d->times.all_cpu = (uint64_t)(d->cpu_left * 1000);
     d->began = w->now;
@@ -157,10 +157,9 @@ static void end_chunk(struct world *w, uint32_t thread)
 {
     struct driver *d = &w->driver[thread];
     d->times.all = (w->now - d->began) * 1000;
-    d->times.here = d->times.here_cpu; /* it has its CPU when it needs it */
     made(w, d->batch, d->rows);
     w->hardware_rows += d->given;
-    st_steer_made(&w->steer, &d->state, &d->times, d->given, w->next_ticket, st_steer_yields(w->plant->cpus, THREADS));
+    st_steer_made(&w->steer, &d->state, &d->times, d->given, w->next_ticket);
     d->rows = 0;
 }
 
@@ -225,7 +224,6 @@ static void run_consumer(struct world *w)
     w->late += late;
     if (w->waits && w->now - w->waits_since > p->step_us)
         st_steer_awaited(&w->steer, w->now * 1000);
-    st_steer_served(&w->steer, w->waits, w->gpu_work > 0);
     w->waits = false;
     w->delivered++;
     w->gpu_work += p->step_us;
