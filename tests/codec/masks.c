@@ -37,18 +37,20 @@ static double now(void)
 static int draw(struct work *work, const struct st_polygon *polygon, const struct st_rle *rle,
                 struct st_bytes text, const struct st_view *plane, struct stoker_error *err)
 {
+    struct st_turns turns = {0};
     int rc = 0;
     const double began = now();
     for (unsigned k = 0; k < (work->repetitions ? work->repetitions : 1) && !rc; k++) {
         struct st_rle read;
         if (work->repetitions) {
             st_arena_reset(&work->scratch);
+            turns = (struct st_turns){0};
             memset(plane->data, 0, (size_t)work->width * work->height);
         }
         if (text.data)
             rc = st_rle_read(&read, text, work->width, work->height, &work->scratch, err);
         if (!rc)
-            rc = polygon ? st_polygon_draw(polygon, plane, 1, &work->scratch, err)
+            rc = polygon ? st_polygon_draw(polygon, plane, 1, &turns, &work->scratch, err)
                          : st_rle_draw(text.data ? &read : rle, plane, 1, &work->scratch, err);
     }
     work->seconds = (now() - began) / (work->repetitions ? work->repetitions : 1);

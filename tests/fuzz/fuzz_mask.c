@@ -31,6 +31,7 @@ static int draw(int kind, struct st_bytes rest, struct st_rle *rle, const struct
                 struct st_arena *arena, struct stoker_error *err)
 {
     const uint32_t width = (uint32_t)plane->width, height = (uint32_t)plane->height;
+    struct st_turns turns = {0};
     const size_t room = rest.size + sizeof(double);
     void *copy = st_arena_take(arena, room); /* aligned */
     if (!copy)
@@ -39,7 +40,7 @@ static int draw(int kind, struct st_bytes rest, struct st_rle *rle, const struct
     if (kind == 2) {
         const struct st_polygon polygon = {copy, rest.size / (2 * sizeof(double))};
         const int rc = st_polygon_to_rle(rle, &polygon, width, height, arena, err);
-        return rc ? rc : st_polygon_draw(&polygon, plane, 1, arena, err);
+        return rc ? rc : st_polygon_draw(&polygon, plane, 1, &turns, arena, err);
     }
     *rle = (struct st_rle){width, height, copy, rest.size / sizeof(uint32_t)};
     int rc = kind ? st_rle_check(rle, err) : st_rle_read(rle, rest, width, height, arena, err);

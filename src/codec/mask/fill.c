@@ -7,15 +7,21 @@
  */
 #include "codec/mask/fill.h"
 
-int st_turns_begin(struct st_turns *out, struct st_region box, struct st_arena *arena,
+int st_turns_begin(struct st_turns *turns, struct st_region box, struct st_arena *arena,
                    struct stoker_error *err)
 {
     const uint64_t size = (uint64_t)box.width * box.height;
-    *out = (struct st_turns){.box = box, .bytes = st_arena_take(arena, size)};
-    if (!out->bytes)
+    if (size > turns->room) {
+        turns->room = size > 2 * turns->room ? size : 2 * turns->room;
+        turns->bytes = st_arena_take(arena, turns->room);
+    }
+    if (!turns->bytes) {
+        turns->room = 0;
         return st_fail(err, STOKER_ENOMEM, "out of memory for a mask of %u x %u pixels", box.width,
                        box.height);
-    memset(out->bytes, 0, size);
+    }
+    turns->box = box;
+    memset(turns->bytes, 0, size);
     return 0;
 }
 

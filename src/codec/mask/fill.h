@@ -10,14 +10,17 @@
 #include "base/pixels.h"
 
 /* A byte for each pixel of the box around a shape: all bits set where the column goes from outside to
- * inside or back, counted from the top. */
+ * inside or back, counted from the top. Initially zeroed; then it may be used for one shape after
+ * another. */
 struct st_turns {
     struct st_region box;
     uint8_t *bytes;
+    uint64_t room;
 };
 
-/* Without turns so far; the memory is the arena's. */
-int st_turns_begin(struct st_turns *out, struct st_region box, struct st_arena *arena,
+/* Begins a shape without turns so far. The memory is the arena's, and used again: many shapes in turn
+ * take little more than the largest. */
+int st_turns_begin(struct st_turns *turns, struct st_region box, struct st_arena *arena,
                    struct stoker_error *err);
 /* The pixel must be in the box. Two turns at one pixel cancel. */
 static inline void st_turn(struct st_turns *turns, uint32_t x, uint32_t y)

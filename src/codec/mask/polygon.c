@@ -11,22 +11,19 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "codec/mask/polygon.h"
-#include "codec/mask/fill.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 enum { FIFTHS = 5, MIDDLE = 2 };
 
-/* Where a column turns; `y` may be the mask's height, below all pixels. */
-struct crossing {
-    uint32_t x, y;
-};
-
-struct crossings {
-    struct crossing *list;
-    uint64_t count;
+/* What becomes of the places where columns turn: positions in the mask column by column, or turns. Rows
+ * may be the mask's height, below all pixels. */
+struct sink {
     uint32_t width, height; /* of the mask */
+    struct st_turns *turns; /* NULL: `positions` */
+    uint32_t *positions;
+    uint64_t count;
 };
 
 struct corner {
@@ -96,7 +93,7 @@ static int steep_crossing(const struct side *side, int column)
     return side->from.y + step;
 }
 
-static void cross(struct crossings *out, struct corner a, struct corner b)
+static void cross(struct sink *out, struct corner a, struct corner b)
 {
     int column;
     const int end = columns_of(a, b, out->width, &column);
@@ -105,7 +102,12 @@ static void cross(struct crossings *out, struct corner a, struct corner b)
     const struct side side = side_between(a, b);
     for (; column < end; column++) {
         const int y = side.steep ? steep_crossing(&side, column) : flat_crossing(&side, column);
-        out->list[out->count++] = (struct crossing){(uint32_t)column, row_of(y, out->height)};
+        const uint32_t x = (uint32_t)column, row = row_of(y, out->height);
+        if (!out->turns)
+            out->positions[out->count++] = x * out->height + row;
+        else if (row <
+                 out->turns->box.y + out->turns->box.height) /* not below the box, with nothing left */
+            st_turn(out->turns, x, row);
     }
 }
 
@@ -135,72 +137,71 @@ static int round_corners(struct corner **out, const struct st_polygon *polygon, 
     return 0;
 }
 
-/* All crossings of the polygon, of which there are at most about as many as pixels: more would be work
- * out of proportion to what it draws. */
-static int cross_all(struct crossings *out, const struct st_polygon *polygon, uint32_t width,
-                     uint32_t height, struct st_arena *arena, struct stoker_error *err)
+/* How often the sides cross columns, which is at most about as many times as there are pixels: more
+ * would be work out of proportion to what it draws. */
+static int count_crossings(uint64_t *out, const struct corner *corners, uint64_t sides, uint32_t width,
+                           uint32_t height, struct stoker_error *err)
 {
     enum { ALWAYS = 1 << 16 };
-    uint64_t count = 0;
     int first;
-    *out = (struct crossings){.width = width, .height = height};
-    struct corner *corners;
-    int rc = st_mask_check_size(width, height, err);
-    if (rc || !polygon->corners)
-        return rc;
-    rc = round_corners(&corners, polygon, arena, err);
-    if (rc)
-        return rc;
-    for (uint64_t i = 0; i < polygon->corners; i++) {
+    *out = 0;
+    for (uint64_t i = 0; i < sides; i++) {
         const int columns = columns_of(corners[i], corners[i + 1], width, &first) - first;
-        count += columns > 0 ? (uint64_t)columns : 0;
+        *out += columns > 0 ? (uint64_t)columns : 0;
     }
-    if (count > (uint64_t)width * height + ALWAYS)
+    if (*out > (uint64_t)width * height + ALWAYS)
         return st_fail(
             err, STOKER_ELIMIT,
             "a polygon of %llu corners crosses columns %llu times in a mask of %u x %u pixels, "
             "more often than is supported",
-            (unsigned long long)polygon->corners, (unsigned long long)count, width, height);
-    out->list = st_arena_take(arena, count * sizeof *out->list);
-    if (!out->list)
-        return st_fail(err, STOKER_ENOMEM, "out of memory for a polygon");
-    for (uint64_t i = 0; i < polygon->corners; i++)
-        cross(out, corners[i], corners[i + 1]);
+            (unsigned long long)sides, (unsigned long long)*out, width, height);
     return 0;
 }
 
 /* ---- masks ------------------------------------------------------------------------------------ */
 
-static struct st_region box_of(const struct crossings *crossings)
+/* The box within which the polygon's columns turn, without its last row, below all pixels. */
+static struct st_region box_of(const struct corner *corners, uint64_t count, uint32_t width,
+                               uint32_t height)
 {
-    uint32_t left = UINT32_MAX, right = 0, top = UINT32_MAX, bottom = 0;
-    for (uint64_t i = 0; i < crossings->count; i++) {
-        const struct crossing at = crossings->list[i];
-        left = at.x < left ? at.x : left;
-        right = at.x >= right ? at.x + 1 : right;
-        top = at.y < top ? at.y : top;
-        bottom = at.y > bottom ? at.y : bottom;
+    struct corner least = corners[0], most = corners[0];
+    for (uint64_t i = 1; i < count; i++) {
+        least.x = corners[i].x < least.x ? corners[i].x : least.x;
+        least.y = corners[i].y < least.y ? corners[i].y : least.y;
+        most.x = corners[i].x > most.x ? corners[i].x : most.x;
+        most.y = corners[i].y > most.y ? corners[i].y : most.y;
     }
-    return top < bottom ? (struct st_region){left, top, right - left, bottom - top}
-                        : (struct st_region){0};
+    int left;
+    const int right = columns_of(least, most, width, &left);
+    const uint32_t top = row_of(least.y, height), bottom = row_of(most.y, height);
+    return left < right && top < bottom
+               ? (struct st_region){(uint32_t)left, top, (uint32_t)(right - left), bottom - top}
+               : (struct st_region){0};
 }
 
 int st_polygon_draw(const struct st_polygon *polygon, const struct st_view *plane, uint8_t value,
-                    struct st_arena *arena, struct stoker_error *err)
+                    struct st_turns *turns, struct st_arena *arena, struct stoker_error *err)
 {
-    struct crossings crossings;
-    struct st_turns turns;
-    int rc = cross_all(&crossings, polygon, (uint32_t)plane->width, (uint32_t)plane->height, arena, err);
-    const struct st_region box = rc ? (struct st_region){0} : box_of(&crossings);
-    if (box.width)
-        rc = st_turns_begin(&turns, box, arena, err);
-    if (rc || !box.width)
+    struct sink sink = {(uint32_t)plane->width, (uint32_t)plane->height, turns, NULL, 0};
+    struct corner *corners;
+    uint64_t count;
+    int rc = st_mask_check_size(sink.width, sink.height, err);
+    if (rc || !polygon->corners)
         return rc;
-    /* The last turn of a column that reaches the bottom lies below the box. */
-    for (uint64_t i = 0; i < crossings.count; i++)
-        if (crossings.list[i].y < box.y + box.height)
-            st_turn(&turns, crossings.list[i].x, crossings.list[i].y);
-    st_turns_fill(&turns, plane, value);
+    rc = round_corners(&corners, polygon, arena, err);
+    if (!rc)
+        rc = count_crossings(&count, corners, polygon->corners, sink.width, sink.height, err);
+    if (rc)
+        return rc;
+    const struct st_region box = box_of(corners, polygon->corners, sink.width, sink.height);
+    if (!box.width)
+        return 0;
+    rc = st_turns_begin(turns, box, arena, err);
+    if (rc)
+        return rc;
+    for (uint64_t i = 0; i < polygon->corners; i++)
+        cross(&sink, corners[i], corners[i + 1]);
+    st_turns_fill(turns, plane, value);
     return 0;
 }
 
@@ -210,34 +211,45 @@ static int compare_positions(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-int st_polygon_to_rle(struct st_rle *out, const struct st_polygon *polygon, uint32_t width,
-                      uint32_t height, struct st_arena *arena, struct stoker_error *err)
+/* Sorted positions become lengths in place. Two turns at one position cancel, and what is at the end of
+ * the mask turns nothing. */
+static uint64_t to_lengths(uint32_t *positions, uint64_t count, uint32_t pixels)
 {
-    struct crossings crossings;
-    const int rc = cross_all(&crossings, polygon, width, height, arena, err);
-    if (rc)
-        return rc;
-    uint32_t *counts = st_arena_take(arena, (crossings.count + 1) * sizeof *counts);
-    if (!counts)
-        return st_fail(err, STOKER_ENOMEM, "out of memory for the run lengths of a polygon");
-    for (uint64_t i = 0; i < crossings.count; i++)
-        counts[i] = crossings.list[i].x * height + crossings.list[i].y;
-    qsort(counts, crossings.count, sizeof *counts, compare_positions);
-    /* Positions become lengths in place. Two turns at one position cancel, and what is at the end of the
-     * mask turns nothing. */
-    const uint32_t pixels = width * height;
-    uint64_t count = 0;
+    uint64_t lengths = 0;
     uint32_t from = 0;
-    for (uint64_t i = 0; i < crossings.count && counts[i] < pixels; i++) {
-        const uint32_t at = counts[i];
-        if (i + 1 < crossings.count && counts[i + 1] == at) {
+    for (uint64_t i = 0; i < count && positions[i] < pixels; i++) {
+        const uint32_t at = positions[i];
+        if (i + 1 < count && positions[i + 1] == at) {
             i++;
             continue;
         }
-        counts[count++] = at - from;
+        positions[lengths++] = at - from;
         from = at;
     }
-    counts[count++] = pixels - from;
-    *out = (struct st_rle){width, height, counts, count};
+    positions[lengths++] = pixels - from;
+    return lengths;
+}
+
+int st_polygon_to_rle(struct st_rle *out, const struct st_polygon *polygon, uint32_t width,
+                      uint32_t height, struct st_arena *arena, struct stoker_error *err)
+{
+    struct sink sink = {.width = width, .height = height};
+    struct corner *corners = NULL;
+    uint64_t count = 0;
+    int rc = st_mask_check_size(width, height, err);
+    if (!rc && polygon->corners)
+        rc = round_corners(&corners, polygon, arena, err);
+    if (!rc)
+        rc = count_crossings(&count, corners, polygon->corners, width, height, err);
+    if (rc)
+        return rc;
+    sink.positions = st_arena_take(arena, (count + 1) * sizeof *sink.positions);
+    if (!sink.positions)
+        return st_fail(err, STOKER_ENOMEM, "out of memory for the run lengths of a polygon");
+    for (uint64_t i = 0; i < polygon->corners; i++)
+        cross(&sink, corners[i], corners[i + 1]);
+    qsort(sink.positions, count, sizeof *sink.positions, compare_positions);
+    const uint64_t lengths = to_lengths(sink.positions, count, width * height);
+    *out = (struct st_rle){width, height, sink.positions, lengths};
     return 0;
 }

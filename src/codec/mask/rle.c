@@ -154,7 +154,7 @@ int st_rle_draw(const struct st_rle *rle, const struct st_view *plane, uint8_t v
                 struct st_arena *arena, struct stoker_error *err)
 {
     const struct st_region box = st_rle_box(rle);
-    struct st_turns turns;
+    struct st_turns turns = {0};
     if (!box.width)
         return 0;
     const int rc = st_turns_begin(&turns, box, arena, err);

@@ -1,7 +1,6 @@
 /* rle.h - masks as run lengths, as COCO writes them
  *
- * The pixels are counted column by column from the upper left: runs outside of the mask and inside of it
- * take turns, and the first is outside. Results are those of pycocotools.
+ * Results are those of pycocotools.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,13 +9,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "base/pixels.h"
-
-struct st_rle {
-    uint32_t width, height;
-    const uint32_t *counts; /* their sum is width * height, which fits into 32 bits */
-    uint64_t count;
-};
+#include "base/shapes.h"
 
 /* Fails unless the mask has pixels, and no more than can be counted. */
 int st_mask_check_size(uint32_t width, uint32_t height, struct stoker_error *err);
