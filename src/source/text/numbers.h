@@ -16,8 +16,8 @@
 bool st_text_int(struct st_bytes text, int64_t *out);
 /* The decimal separator is a point in every locale. */
 bool st_text_float(struct st_bytes text, double *out);
-/* Consumes a number as JSON writes it, if one comes next; blanks are not skipped. Its last bit is that of
- * Python's float(). */
+/* Consumes a number as JSON writes it, if one comes next; blanks are not skipped. Its last bit is that
+ * of Python's float(). */
 bool st_text_take_number(struct st_text *text, double *out);
 
 #endif
