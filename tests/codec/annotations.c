@@ -80,6 +80,30 @@ static void put_object(const struct st_annotated *table, const struct st_annotat
     printf("}");
 }
 
+/* The labels of all objects in one plane, later ones over earlier ones; null if one cannot be drawn. */
+static void put_map(const struct st_annotated *table, uint64_t at)
+{
+    const struct st_annotated_image *image = &table->images[at];
+    uint8_t pixels[DRAWN_MOST] = {0};
+    struct st_arena arena = {0};
+    const struct st_view plane = {pixels, image->width, (int32_t)image->width, (int32_t)image->height,
+                                  1};
+    const uint32_t size = image->width * image->height;
+    int rc = size > DRAWN_MOST;
+    for (uint64_t k = 0; k < image->count && !rc; k++) {
+        const struct st_object *object = st_annotated_object(table, at, k);
+        struct st_shape shape;
+        rc = st_annotated_shape(&shape, table, object, image->width, image->height, &arena, NULL);
+        if (!rc)
+            rc = st_shape_draw(&shape, &plane, (uint8_t)object->label, &arena, NULL);
+    }
+    printf(rc ? "null" : "\"");
+    for (uint32_t i = 0; i < size && !rc; i++)
+        printf("%02x", pixels[i]);
+    printf(rc ? "" : "\"");
+    st_arena_free(&arena);
+}
+
 static void put_table(const struct st_annotated *table)
 {
     printf("{\"images\": [");
@@ -93,7 +117,9 @@ static void put_table(const struct st_annotated *table)
             printf("%s", k ? ", " : "");
             put_object(table, image, st_annotated_object(table, i, k));
         }
-        printf("]}");
+        printf("], \"map\": ");
+        put_map(table, i);
+        printf("}");
     }
     printf("], \"format\": %d, \"relative\": %d, \"orphans\": %llu, \"repeated\": %llu, \"classes\": [",
            table->format, table->relative, (unsigned long long)table->orphans,

@@ -137,13 +137,16 @@ def coco_files():
         images = []
         for k in theirs.ids:
             about, objects = known.imgs[k], []
+            labelled = np.zeros((about["height"], about["width"]), "u1")
             for annotation in theirs._load_target(k):
                 mask = None
                 if annotation["segmentation"]:
-                    mask = "".join(map(str, known.annToMask(annotation).ravel()))
+                    pixels = known.annToMask(annotation)
+                    mask = "".join(map(str, pixels.ravel()))
+                    labelled[pixels == 1] = labels[annotation["category_id"]]
                 objects.append(object_of(annotation, mask, labels))
             images.append({"name": about["file_name"], "id": k, "width": about["width"], "height": about["height"],
-                           "objects": objects})
+                           "objects": objects, "map": labelled.tobytes().hex()})
         classes = [[k, known.cats[k]["name"].encode().hex()] for k in sorted(known.cats)]
         paths.append(f"coco {path} {case % 2}")
         tables.append({"images": images, "format": XYWH, "relative": 0, "orphans": 0, "repeated": 0, "classes": classes})
@@ -285,7 +288,7 @@ def voc_files():
         path.write_text(voc_file(names), "utf-8")
         root = ElementTree.parse(path).getroot()
         image = {"name": root.find("filename").text, "id": 0, "width": 50, "height": 37,
-                 "objects": [voc_object(found, names) for found in root.findall("object")]}
+                 "objects": [voc_object(found, names) for found in root.findall("object")], "map": "00" * 50 * 37}
         lines.append(f"voc {path}")
         tables.append({"images": [image], "format": XYXY, "relative": 0, "orphans": 0, "repeated": 0, "classes": []})
     wrong = [(p, a, t) for p, a, t in zip(lines, ask(lines), tables) if a != t]

@@ -28,10 +28,10 @@ static int wrong_sum(uint64_t sum, uint32_t width, uint32_t height, struct stoke
 int st_rle_check(const struct st_rle *rle, struct stoker_error *err)
 {
     const int rc = st_mask_check_size(rle->width, rle->height, err);
-    uint64_t sum =
-        0; /* cannot overflow: memory holds fewer than 2^32 counts that each fit into 32 bits */
+    uint64_t sum = 0;
     for (uint64_t i = 0; i < rle->count && !rc; i++)
-        sum += rle->counts[i];
+        if (!st_add(sum, rle->counts[i], &sum))
+            return st_fail(err, STOKER_ECORRUPT, "the run lengths of the mask are too large");
     if (!rc && sum != (uint64_t)rle->width * rle->height)
         return wrong_sum(sum, rle->width, rle->height, err);
     return rc;
