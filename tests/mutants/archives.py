@@ -307,6 +307,16 @@ class Table(Text):
             target.write_bytes(file.read_bytes())
 
 
+class Annotations(Text):
+    """Masks, boxes and keypoints of images; JSON and XML are all on a line, so parts begin at their brackets."""
+
+    def __init__(self, name):
+        super().__init__(name, name, files(CORPUS / name))
+
+    def cuts(self, data):
+        return [m.start() for m in re.finditer(rb"[\n\[{<,]", data)]
+
+
 class Index(Format):
     """Kept for an archive, which is whole: `path` is the index, `archive` what is opened."""
 

@@ -6,12 +6,13 @@
  * debugger
  *
  * WAY is "file" for an encoded image or sound, "kept" for a dataset whose index lies in the folder
- * PATH.index, "plain" where the path tells the kind, or the dataset's kind ("tar"). Answers are "ok" (all was read), "bad" and a sentence
+ * PATH.index, "coco", "voc" and the like for annotations, "plain" where the path tells the kind, or the dataset's kind ("tar"). Answers are "ok" (all was read), "bad" and a sentence
  * (some samples were not), "refused" and a sentence, and what must never be: "memory", "time", "hang",
  * "signal N", "died N".
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "annotations.h"
 #include "codec/codec.h"
 #include "op/sound/audio.h"
 #include "source/kinds.h"
@@ -173,18 +174,36 @@ static int open_mutant(struct stoker_dataset **data, const char *way, const char
     return st_dataset_open(data, text, &opt, err);
 }
 
-static void try_one(const char *way, const char *path, FILE *answer)
+static int try_dataset(const char *way, const char *path, struct outcome *out)
 {
     struct stoker_dataset *data = NULL;
     struct stoker_error err = {0};
-    struct outcome out = {0};
     const int rc = open_mutant(&data, way, path, &err);
-    note_error(&out, rc, &err);
+    note_error(out, rc, &err);
     const uint64_t count = rc ? 0 : st_dataset_count(data);
     for (uint64_t k = 0; k < count && k < SAMPLES; k++)
-        read_sample(data, count > SAMPLES && k >= SAMPLES / 2 ? count - 1 - (k - SAMPLES / 2) : k, &out);
+        read_sample(data, count > SAMPLES && k >= SAMPLES / 2 ? count - 1 - (k - SAMPLES / 2) : k, out);
     if (data)
         st_dataset_drop(data);
+    return rc;
+}
+
+static int try_annotations(const char *way, const char *path, struct outcome *out)
+{
+    struct st_annotated table = {0};
+    struct stoker_error err = {0};
+    const int rc = annotations_read(&table, way, path, &err);
+    note_error(out, rc, &err);
+    if (!rc)
+        note_error(out, annotations_draw_all(&table, &err), &err);
+    st_annotated_free(&table);
+    return rc;
+}
+
+static void try_one(const char *way, const char *path, FILE *answer)
+{
+    struct outcome out = {0};
+    const int rc = annotations_are(way) ? try_annotations(way, path, &out) : try_dataset(way, path, &out);
     for (char *c = out.reason; *c; c++)
         *c = *c < ' ' || *c > '~' ? '?' : *c; /* one line, whatever names are in it */
     fprintf(answer, "%s %s\n",

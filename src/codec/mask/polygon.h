@@ -1,0 +1,22 @@
+/* polygon.h - polygons as masks, with the pixels that pycocotools gives them
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ST_CODEC_MASK_POLYGON_H
+#define ST_CODEC_MASK_POLYGON_H
+
+#include "codec/mask/fill.h"
+#include "codec/mask/rle.h"
+
+/* Coordinates beyond this, to either side, are refused. */
+enum { ST_POLYGON_FURTHEST = 400000 };
+
+/* Sets the polygon's pixels to `value` in a plane with one channel. `turns` is initially zeroed, and may
+ * be used for one polygon after another. */
+int st_polygon_draw(const struct st_polygon *polygon, const struct st_view *plane, uint8_t value,
+                    struct st_turns *turns, struct st_arena *arena, struct stoker_error *err);
+/* The polygon in a mask of this size as run lengths, which are the arena's. */
+int st_polygon_to_rle(struct st_rle *out, const struct st_polygon *polygon, uint32_t width,
+                      uint32_t height, struct st_arena *arena, struct stoker_error *err);
+
+#endif
