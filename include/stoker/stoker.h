@@ -169,6 +169,28 @@ STOKER_API int stoker_dataset_from_files(struct stoker_dataset **out, const char
                                          const int64_t *labels, uint64_t count,
                                          struct stoker_error *err);
 
+/* Images and the masks that belong to them, in files: samples have the fields image and mask, which
+ * `masks` of struct stoker_loader_options is to name. Labels, where a layout has some, are a third. */
+enum stoker_pairs_layout {
+    STOKER_PAIRS_STEMS,      /* two folders, with the same names but for the extension */
+    STOKER_PAIRS_VOC,        /* Pascal VOC: JPEGImages, SegmentationClass, ImageSets/Segmentation */
+    STOKER_PAIRS_PETS,       /* Oxford-IIIT Pet: images, annotations/trimaps; labels are breeds */
+    STOKER_PAIRS_CITYSCAPES, /* leftImg8bit and gtFine */
+};
+struct stoker_pairs {
+    size_t size;
+    enum stoker_pairs_layout layout;
+    const char *images; /* STEMS: the folder of the images, with folders in it; else the root */
+    const char *masks;  /* STEMS: the folder of the masks */
+    const char *set;    /* the list or the split: "train"; not for STEMS */
+    const char *suffix; /* STEMS: of the masks' names before the extension: "_mask" (NULL: none);
+                           CITYSCAPES: NULL means "gtFine_labelIds.png" */
+    const char *mode;   /* CITYSCAPES: NULL means "gtFine" */
+};
+STOKER_API int stoker_dataset_from_pairs(struct stoker_dataset **out, const struct stoker_pairs *pairs,
+                                         const struct stoker_dataset_options *opt,
+                                         struct stoker_error *err);
+
 /* A source implemented by the caller: see [Own sources]. */
 struct stoker_callbacks {
     size_t size;
@@ -190,6 +212,9 @@ STOKER_API int stoker_dataset_concat(struct stoker_dataset **out, struct stoker_
 /* Selected samples, in any order, with repetitions allowed; the indices are copied: */
 STOKER_API int stoker_dataset_subset(struct stoker_dataset **out, struct stoker_dataset *data,
                                      const uint64_t *indices, uint64_t count, struct stoker_error *err);
+/* Images of one dataset with the masks of another, both without fields, in the same order: */
+STOKER_API int stoker_dataset_paired(struct stoker_dataset **out, struct stoker_dataset *images,
+                                     struct stoker_dataset *masks, struct stoker_error *err);
 /* A mixture in proportion to weights: see [Mixtures]. */
 STOKER_API int stoker_dataset_mix(struct stoker_dataset **out, struct stoker_dataset *const *parts,
                                   const double *weights, uint32_t count, uint64_t samples, uint64_t seed,
@@ -347,6 +372,7 @@ struct stoker_loader_options {
     uint32_t pillow;               /* 13          Pillow's major version, for its resize: 13 or 12 */
     bool exif_rotate;              /* false       apply the EXIF orientation */
     uint64_t pixel_limit;          /* 178956970   refuse larger images, as Pillow does */
+    const char *masks;             /* NULL        fields that are masks of the image, "mask": [Fields] */
     /* errors: see [Bad samples] */
     enum stoker_on_error on_error; /* RAISE       what happens to a bad sample */
     uint32_t timeout_ms;           /* 0           how long next may wait; 0: no limit */
@@ -922,6 +948,13 @@ STOKER_API void stoker_gpu_watch_close(struct stoker_gpu_watch *watch);
  * shape are stacked. Text, JSON and bytes, and arrays of different shapes, are stored one after the
  * other. Further images are arrays too: encoded ones as RGB, uint8 [H, W, 3], without the ops of the
  * pipeline.
+ *
+ * Those that `masks` of stoker_loader_options names, separated by commas, are masks: a number for each
+ * pixel of the image, which all ops that move its pixels move with the same random draws (resizes take
+ * the nearest pixel, borders have the number mask_fill), and ops that change values leave alone. They
+ * become uint8 [H, W]. A mask is a PNG with grey levels or a palette, whose indices count, another
+ * file that is grey, or an array uint8 [H, W]. One of another size than the image, in colours, or with
+ * numbers above 255 is a bad sample.
  */
 
 /* [Files and URLs]

@@ -113,6 +113,14 @@ static PyObject *dataset_open(PyObject *type, PyObject *args, PyObject *kwargs)
 
 /* ---- files and memory ---- */
 
+static PyObject *dataset_from_pairs(PyObject *type, PyObject *args, PyObject *kwargs)
+{
+    struct ext_state *state = PyType_GetModuleState((PyTypeObject *)type);
+    struct stoker_dataset *handle = ext_pairs_open(state, args, kwargs);
+
+    return handle ? adopt((PyTypeObject *)type, handle) : NULL;
+}
+
 static int check_labels(const Py_buffer *labels, Py_ssize_t count)
 {
     if (!labels->obj || labels->len / 8 == count)
@@ -442,6 +450,9 @@ static PyMethodDef dataset_methods[] = {
     {"from_files", (PyCFunction)(void (*)(void))dataset_from_files,
      METH_VARARGS | METH_KEYWORDS | METH_CLASS,
      "from_files(paths, labels=None): a dataset of these files."},
+    {"from_pairs", (PyCFunction)(void (*)(void))dataset_from_pairs,
+     METH_VARARGS | METH_KEYWORDS | METH_CLASS,
+     "from_pairs(images, masks=None, *, layout, set=None, suffix=None, mode=None): images with masks."},
     {"from_memory", (PyCFunction)(void (*)(void))dataset_from_memory,
      METH_VARARGS | METH_KEYWORDS | METH_CLASS,
      "from_memory(images, labels=None): a dataset of encoded images, which are not copied."},

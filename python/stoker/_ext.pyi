@@ -112,6 +112,18 @@ class Dataset:
     @classmethod
     def from_files(cls, paths: Sequence[_Path], labels: Any = None) -> Dataset: ...
     @classmethod
+    def from_pairs(
+        cls,
+        images: _Path,
+        masks: _Path | None = None,
+        /,
+        *,
+        layout: str,
+        set: str | None = None,
+        suffix: str | None = None,
+        mode: str | None = None,
+    ) -> Dataset: ...
+    @classmethod
     def from_memory(cls, images: Sequence[Any], labels: Any = None) -> Dataset: ...
     @classmethod
     def from_array(cls, images: Any, labels: Any = None) -> Dataset: ...
@@ -193,6 +205,7 @@ class Loader:
         augment_on: str | None = "auto",
         pin_memory: bool | None = False,
         pinned_limit: int | None = None,
+        masks: str | None = None,
         stream_of: Callable[[], int | tuple[int, ...]] | None = None,
         rescue: Callable[[int, bytes | None, StokerError], bytes | None] | None = None,
         timeout_ms: int | None = 0,

@@ -24,23 +24,28 @@ from ._base.suggest import no_attribute
 from ._data.archives import HDF5, LMDB, FieldDataset, Manifest, Npy, Npz, TFRecord, WebDataset, Zip
 from ._data.base import Classes, EngineDataset
 from ._data.compound import Concat, Mix, Subset
+from ._data.masks import Cityscapes, ImageMaskFolder, OxfordIIITPet, VOCSegmentation
 
 __all__ = [
     "HDF5",
     "LMDB",
     "AudioFolder",
+    "Cityscapes",
     "Concat",
     "EngineDataset",
     "FieldDataset",
     "FlatFolder",
     "ImageBytes",
     "ImageFolder",
+    "ImageMaskFolder",
     "Manifest",
     "Mix",
     "Npy",
     "Npz",
+    "OxfordIIITPet",
     "Subset",
     "TFRecord",
+    "VOCSegmentation",
     "WebDataset",
     "Zip",
 ]

@@ -168,6 +168,7 @@ class Pad(Transform):
         padding: A number for all sides, (left and right, top and bottom), or (left, top, right, bottom).
         fill: The value of new pixels for "constant": a number, or one for each channel.
         padding_mode: "constant", "edge", "reflect" or "symmetric".
+        mask_fill: The number that masks have there (stoker.datasets.ImageMaskFolder).
 
     Raises:
         TypeError, ValueError: As torchvision's Pad.
@@ -177,16 +178,21 @@ class Pad(Transform):
     """
 
     def __init__(
-        self, padding: int | Sequence[int], fill: Any = 0, padding_mode: str = "constant"
+        self, padding: int | Sequence[int], fill: Any = 0, padding_mode: str = "constant", *, mask_fill: int = 0
     ) -> None:
         check_padding(padding, fill, padding_mode)
+        self.mask_fill = mask_fill
         self.padding = padding
         self.fill = fill
         self.padding_mode = padding_mode
 
     def _spec(self) -> str:
         return op(
-            "pad", padding=four_sides(self.padding), fill=self.fill, padding_mode=self.padding_mode
+            "pad",
+            padding=four_sides(self.padding),
+            fill=self.fill,
+            padding_mode=self.padding_mode,
+            mask_fill=self.mask_fill or None,
         )
 
     def __repr__(self) -> str:
@@ -205,6 +211,7 @@ class RandomCrop(Transform):
         pad_if_needed: Pad images that are smaller than `size`. Without it they are an error.
         fill: As in Pad.
         padding_mode: As in Pad.
+        mask_fill: As in Pad.
 
     Raises:
         TypeError, ValueError: As torchvision's RandomCrop.
@@ -220,8 +227,11 @@ class RandomCrop(Transform):
         pad_if_needed: bool = False,
         fill: Any = 0,
         padding_mode: str = "constant",
+        *,
+        mask_fill: int = 0,
     ) -> None:
         check_padding(0 if padding is None else padding, fill, padding_mode)
+        self.mask_fill = mask_fill
         self.size = tuple(pair(size, SIZE_MESSAGE))
         self.padding = padding
         self.pad_if_needed = pad_if_needed
@@ -236,6 +246,7 @@ class RandomCrop(Transform):
             pad_if_needed=bool(self.pad_if_needed),
             fill=self.fill,
             padding_mode=self.padding_mode,
+            mask_fill=self.mask_fill or None,
         )
 
     def __repr__(self) -> str:

@@ -7,6 +7,7 @@
 
 ST_SIZED(options, stoker_dataset_options, connections);
 ST_SIZED(pixel_sets, stoker_pixels, stride);
+ST_SIZED(pair_sets, stoker_pairs, mode);
 ST_SIZED(callback_sets, stoker_callbacks, close);
 ST_SIZED(fields, stoker_field, type);
 
@@ -58,6 +59,20 @@ int stoker_dataset_from_files(struct stoker_dataset **out, const char *const *pa
     return st_dataset_from_files(out, paths, labels, count, err);
 }
 
+int stoker_dataset_from_pairs(struct stoker_dataset **out, const struct stoker_pairs *pairs,
+                              const struct stoker_dataset_options *opt, struct stoker_error *err)
+{
+    struct stoker_dataset_options own = defaults;
+    struct stoker_pairs how = {0};
+    if (!out || !pairs)
+        return st_fail(err, STOKER_EINVAL, "stoker_dataset_from_pairs: no pairs given");
+    *out = NULL;
+    int rc = st_sized_take(&pair_sets, &how, pairs, err);
+    if (!rc && opt)
+        rc = st_sized_take(&options, &own, opt, err);
+    return rc ? rc : st_dataset_from_pairs(out, &how, &own, err);
+}
+
 int stoker_dataset_from_callbacks(struct stoker_dataset **out, const struct stoker_callbacks *callbacks,
                                   void *cookie, struct stoker_error *err)
 {
@@ -93,6 +108,15 @@ int stoker_dataset_subset(struct stoker_dataset **out, struct stoker_dataset *da
         return st_fail(err, STOKER_EINVAL, "stoker_dataset_subset: no dataset or no indices given");
     *out = NULL;
     return st_dataset_subset(out, data, indices, count, err);
+}
+
+int stoker_dataset_paired(struct stoker_dataset **out, struct stoker_dataset *images,
+                          struct stoker_dataset *masks, struct stoker_error *err)
+{
+    if (!out || !images || !masks)
+        return st_fail(err, STOKER_EINVAL, "stoker_dataset_paired: a dataset is missing");
+    *out = NULL;
+    return st_dataset_paired(out, images, masks, false, err);
 }
 
 int stoker_dataset_mix(struct stoker_dataset **out, struct stoker_dataset *const *parts,

@@ -31,6 +31,12 @@ static inline uint64_t st_scratch_for(uint64_t each, uint64_t width, uint64_t he
     return st_mul(width, height, &bytes) && st_mul(each, bytes, &bytes) ? bytes : UINT64_MAX;
 }
 
+/* Asks for the numbers of a mask's pixels (classes) instead of their colours: a palette's indices, and
+ * grey levels that are not scaled from 1 bit. PNG only: other files give grey levels. */
+struct st_numbers {
+    bool wide; /* out: they have 16 bits, and are R + 256 * G; else they are R, G and B alike */
+};
+
 struct st_decode {
     uint32_t scale;          /* 1, 2, 4 or 8: decode at width/scale, rounded up (JPEG only) */
     struct st_region region; /* of the scaled image; inside it, and not empty */
@@ -38,6 +44,7 @@ struct st_decode {
     bool *clean; /* NULL, or out: whether all of the file, not just the region, was decoded by our own
                     decoder, and nothing unusual was found; only JPEG sets it */
     struct st_jpeg_marks *marks; /* NULL, or of this file: only for JPEG (codec/jpeg/marks.h) */
+    struct st_numbers *numbers;  /* NULL: colours */
 };
 
 struct st_codec {

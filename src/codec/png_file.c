@@ -25,6 +25,20 @@ struct painter {
     uint8_t *row, *rgb; /* one row as stored; one row of a pass as RGB */
 };
 
+/* Greys of 2 and 4 bits are scaled, as Pillow does when it opens the file. */
+static struct st_packing numbers_of(const struct st_png *png, uint8_t table[256][3],
+                                    struct st_numbers *numbers)
+{
+    numbers->wide = png->depth == 16 && png->colour == 0;
+    if (numbers->wide)
+        return (struct st_packing){.kind = ST_PACK_BYTES, .bits = 16, .at = {1, 0, 0}};
+    for (uint32_t i = 0; i < 256; i++)
+        memset(table[i], (int)i, 3);
+    if (png->colour == 0 && png->depth > 1)
+        st_grey_table(table, png->depth, false);
+    return (struct st_packing){.kind = ST_PACK_TABLE, .bits = png->depth, .table = table};
+}
+
 static struct st_packing packing_of(const struct st_png *png, uint8_t greys[256][3])
 {
     const bool wide = png->depth == 16;
@@ -95,18 +109,21 @@ static const char *paint_pass(struct painter *p, const struct st_png_library *li
 }
 
 /* Areas not covered by the frame of an unusual animation get colour 0. */
-static void clear(struct painter *p)
+static void clear(struct painter *p, bool numbered)
 {
-    const uint8_t *colour = p->png->colour == 3 ? p->png->table[0] : (const uint8_t[3]){0, 0, 0};
+    const bool painted = p->png->colour == 3 && !numbered;
+    const uint8_t *colour = painted ? p->png->table[0] : (const uint8_t[3]){0, 0, 0};
     for (int32_t y = 0; y < p->out.height; y++)
         for (int32_t x = 0; x < p->out.width; x++)
             memcpy(st_row(&p->out, y) + 3 * x, colour, 3);
 }
 
-static int prepare(struct painter *p, struct st_arena *arena, struct stoker_error *err)
+static int prepare(struct painter *p, struct st_numbers *numbers, struct st_arena *arena,
+                   struct stoker_error *err)
 {
     const struct st_png *png = p->png;
-    p->packing = packing_of(png, p->greys);
+    const bool numbered = numbers && (png->colour == 0 || png->colour == 3);
+    p->packing = numbered ? numbers_of(png, p->greys, numbers) : packing_of(png, p->greys);
     if (!png->interlaced) { /* otherwise Pillow puts it into the corner */
         p->left = png->frame.x;
         p->top = png->frame.y;
@@ -119,7 +136,7 @@ static int prepare(struct painter *p, struct st_arena *arena, struct stoker_erro
     if (!p->row || !p->rgb)
         return st_fail(err, STOKER_ENOMEM, "PNG: no memory for a row of %u pixels", png->frame.width);
     if (png->frame.width < png->width || png->frame.height < png->height)
-        clear(p);
+        clear(p, numbered);
     return STOKER_OK;
 }
 
@@ -131,7 +148,7 @@ int st_png_decode(const struct st_png_library *library, struct st_bytes in, cons
     struct painter p = {.png = &png, .region = how->region};
     int rc = st_png_parse(in, &png, err);
     if (!rc)
-        rc = prepare(&p, arena, err);
+        rc = prepare(&p, how->numbers, arena, err);
     if (rc)
         return rc;
     st_png_stream_open(&stream, in, &png);

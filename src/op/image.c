@@ -50,6 +50,12 @@ int st_image_open(struct st_image *image, struct st_work *work, struct st_bytes 
     return STOKER_OK;
 }
 
+void st_image_is_mask(struct st_image *image, struct st_numbers *numbers)
+{
+    *numbers = (struct st_numbers){0};
+    image->numbers = numbers;
+}
+
 void st_image_wrap(struct st_image *image, struct st_work *work, struct st_view pixels)
 {
     *image =
@@ -197,6 +203,7 @@ static int decode(const struct st_image *image, struct st_region part, struct st
     how.region.y += stored.y;
     how.clean = work->clean;
     how.marks = work->marks;
+    how.numbers = image->numbers;
     int rc =
         work->reserve ? work->reserve(work, image, decode_bytes(image, &how.region), err) : STOKER_OK;
     if (rc < 0)
@@ -229,7 +236,7 @@ static int crop_pixels(const struct st_image *image, struct st_region part, stru
 /* The largest reduction that leaves at least one input pixel per output pixel. */
 static uint32_t reduction(const struct st_image *image)
 {
-    if (!image->encoded || !image->work->fast)
+    if (!image->encoded || !image->work->fast || image->numbers)
         return 1;
     for (uint32_t scale = 8; scale > 1; scale /= 2)
         if ((image->header.scales & scale) &&
@@ -338,7 +345,7 @@ void st_image_set(struct st_image *image, struct st_view pixels, bool any_side)
 int st_image_do(struct st_image *image, struct st_pending op, struct stoker_error *err)
 {
     const int rc = image->pending_count == ST_PENDING_MAX ? make(image, err) : STOKER_OK;
-    if (rc >= 0)
+    if (rc >= 0 && !image->numbers)
         image->pending[image->pending_count++] = op;
     return rc;
 }
@@ -410,7 +417,7 @@ int st_image_resize(struct st_image *image, int32_t width, int32_t height, enum 
         .out_width = width,
         .out_height = height,
         .window = whole(width, height),
-        .filter = filter,
+        .filter = image->numbers ? ST_FILTER_NEAREST : filter,
         .pillow = image->work->pillow,
     };
     return STOKER_OK;

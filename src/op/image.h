@@ -59,6 +59,8 @@ struct st_image {
     struct st_turn turn;    /* to be applied on decoding */
     struct st_view pixels;  /* if not encoded */
     bool owned;             /* the pixels are the image's own, in the arena: ops may modify them */
+    struct st_numbers *numbers; /* not NULL: a mask, whose pixels are numbers. It is moved like its image
+                                   (resized by the nearest pixels), and its values never change */
     /* remaining work, in this order */
     struct st_region crop; /* of the image after its turn */
     bool resized;
@@ -71,6 +73,9 @@ struct st_image {
 /* Reads the header; the image is then `encoded`, and its crop is the whole image. */
 int st_image_open(struct st_image *image, struct st_work *work, struct st_bytes bytes, bool exif_rotate,
                   struct stoker_error *err);
+/* Makes an image that was just opened a mask. `numbers` outlives it; with st_image_raw, `wide` is
+ * false. */
+void st_image_is_mask(struct st_image *image, struct st_numbers *numbers);
 /* An image of existing pixels, with 64 readable bytes after the last row. They are not modified and must
  * outlive the image. */
 void st_image_wrap(struct st_image *image, struct st_work *work, struct st_view pixels);

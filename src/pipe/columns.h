@@ -19,11 +19,13 @@ struct st_columns_plan {
     uint32_t fields;      /* 0: samples are an image and a label */
     int32_t image, label; /* their field indices; -1: none. `image` may be a sound */
     uint32_t count;       /* columns */
+    bool masks;           /* some of them are masks */
     struct {
         uint32_t field;
         enum stoker_column_kind kind;
         uint64_t each; /* bytes per sample; 0: varies by sample */
         int32_t dtype; /* arrays: the enum stoker_dtype of all samples, or an enum st_columns_type */
+        bool mask;     /* moved like the image (masks.h) */
     } column[ST_FIELDS_MAX];
 };
 

@@ -11,6 +11,7 @@
 #include "pipe/jpeg_threads.h"
 #include "pipe/loader.h"
 #include "pipe/marks_kept.h"
+#include "pipe/masks.h"
 #include "pipe/notify.h"
 #include "pipe/opening.h"
 #include "pipe/pool.h"
@@ -350,6 +351,9 @@ int st_loader_open(struct stoker_loader **out, struct stoker_dataset *data, stru
     if (!rc)
         rc =
             st_columns_plan(&loader->columns, data, pipe->sounds ? ST_FIELD_AUDIO : ST_FIELD_IMAGE, err);
+    if (!rc)
+        rc = st_masks_plan(&loader->columns, loader->opt.masks, pipe->sounds, err);
+    loader->opt.masks = NULL; /* the caller's */
     if (!rc)
         rc = st_loader_place(loader, devices, err);
     st_tuning_plan_prefetch(loader, opt->prefetch == 0);

@@ -10,6 +10,7 @@
 #include "pipe/gate.h"
 #include "pipe/jpeg_files.h"
 #include "pipe/marks_kept.h"
+#include "pipe/masks.h"
 #include "pipe/stage.h"
 #include "pipe/steps.h"
 #include "source/known/known.h"
@@ -91,8 +92,9 @@ static int run_to_size(const struct stoker_loader *loader, const struct st_rng_k
 
 /* Label and columns of a sample with fields; *image is its image, if it has one. Must be the first thing
  * done with a sample, because it resets the arena. */
-static int split(struct st_worker *worker, struct st_bytes bytes, uint64_t sample, struct st_slot *slot,
-                 uint32_t row, struct st_piece *image, struct stoker_error *err)
+static int split(struct st_worker *worker, struct st_bytes bytes, uint64_t sample,
+                 const struct st_rng_key *rng_key, struct st_slot *slot, uint32_t row,
+                 struct st_piece *image, struct stoker_error *err)
 {
     const struct stoker_loader *loader = worker->loader;
     const struct st_columns_plan *plan = &loader->columns;
@@ -102,6 +104,13 @@ static int split(struct st_worker *worker, struct st_bytes bytes, uint64_t sampl
     int rc = data->source->split(data->self, sample, bytes, &worker->pieces, pieces, err);
     if (!rc)
         rc = st_pictures_decode(&worker->work, plan, loader->opt.exif_rotate, pieces, err);
+    if (!rc && plan->masks)
+        rc = st_masks_make(&(struct st_masks_of){.work = &worker->work,
+                                                 .plan = plan,
+                                                 .steps = &loader->pipe->steps,
+                                                 .rng_key = rng_key,
+                                                 .exif_rotate = loader->opt.exif_rotate},
+                           pieces, err);
     if (!rc)
         rc = st_columns_put(slot->columns, row, pieces, err);
     st_arena_reset(&worker->work.arena);
@@ -181,7 +190,8 @@ static int make(struct st_worker *worker, struct st_bytes bytes, uint64_t sample
 {
     const struct stoker_loader *loader = worker->loader;
     struct st_piece piece = {.bytes = bytes};
-    const int rc = loader->columns.fields ? split(worker, bytes, sample, slot, row, &piece, err) : 0;
+    const int rc =
+        loader->columns.fields ? split(worker, bytes, sample, rng_key, slot, row, &piece, err) : 0;
     if (rc || slot->shape.imageless)
         return rc;
     if (!loader->pipe->sounds)
@@ -222,11 +232,13 @@ static void end(struct st_worker *worker, struct st_slot *slot, uint32_t row)
 bool st_run_find(struct st_worker *worker, struct st_bytes bytes, struct st_slot *slot, uint32_t row,
                  struct st_bytes *file)
 {
+    const uint64_t sample = slot->samples[row];
+    const struct st_rng_key rng_key = rng_key_of(worker->loader, slot, row, sample);
     struct st_piece piece = {.bytes = bytes};
     begin(worker, slot, row);
     const bool whole =
         !worker->loader->columns.fields ||
-        (!slot->shape.imageless && !split(worker, bytes, slot->samples[row], slot, row, &piece, NULL) &&
+        (!slot->shape.imageless && !split(worker, bytes, sample, &rng_key, slot, row, &piece, NULL) &&
          !piece.ndim);
     end(worker, slot, row);
     if (!whole)

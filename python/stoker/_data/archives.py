@@ -19,7 +19,7 @@ from .. import _ext
 from .._base.tensors import to_numpy
 from .base import Classes, EngineDataset
 from .fields import Fields, fields_text, first_of, sample, worked_on
-from .file_options import Where, joined, where_options
+from .file_options import Where, joined, masks_text, where_options
 from .in_python import engine_text
 
 __all__ = [
@@ -47,6 +47,11 @@ class FieldDataset(EngineDataset):
             raise ValueError(
                 f"transform={transform!r}: there is no field of type {kind}; the fields are "
                 + ", ".join(f"{name} ({kind})" for name, kind in fields)
+            )
+        if self._masks is not None and engine_text(transform) is None:
+            raise NotImplementedError(
+                f"transform={transform!r} has a step that the engine does not have, and masks only follow steps of the "
+                "engine: use transforms of stoker.transforms"
             )
 
     @property
@@ -99,6 +104,7 @@ class _Files(Classes, FieldDataset):
         self.path = path
         self.fields = dict(fields) if isinstance(fields, Mapping) else fields
         self.where = where_options(where) | options
+        self._masks = masks_text(where)
         super().__init__(transform)
 
     def _where(self) -> str:
@@ -138,6 +144,8 @@ class WebDataset(_Unlabelled):
             - `connections`: the most connections to servers at once; by default 256.
             - `max_memory`: the most bytes of archives that must be unpacked as a whole; by default a quarter of the
               memory.
+            - `masks`: the names of fields that are masks, images of class numbers. They are moved like the first image,
+              and become uint8 [height, width].
 
     Compressed tar files (.tar.gz, .tar.zst) are unpacked into memory if they fit into `max_memory`, and refused
     otherwise. Pickles are never loaded.

@@ -36,6 +36,7 @@ class EngineDataset:
     _handle: _ext.Dataset | None = None
     _scheme = ""  # its kind, for datasets that a path opens
     _asks_pillow = True  # whether Pillow decodes samples that the engine refuses
+    _masks: str | None = None  # names of fields that are moved like the image
 
     def __init__(self, transform: Any) -> None:
         self.transform = transform
@@ -177,6 +178,7 @@ class EngineDataset:
             seed=default_seed(),
             pixel_limit=key[2],
             rescue=self._rescuer(),
+            masks=self._masks,
         )
 
     @property
@@ -197,6 +199,11 @@ class EngineDataset:
         if self.transform is not None:
             lines.append("Transform: " + repr(self.transform).replace("\n", "\n" + " " * 15))
         return "\n    ".join(lines)
+
+
+def masks_of(dataset: Any) -> str | None:
+    """Return the names of the fields that are masks, separated by commas."""
+    return dataset._masks if isinstance(dataset, EngineDataset) else None
 
 
 class Classes(EngineDataset):

@@ -30,6 +30,10 @@ class _Compound(FieldDataset):
                     "then applies to all of them"
                 )
             transform = parts[0].transform
+        masks = {part._masks for part in parts}
+        if len(masks) > 1:
+            raise ValueError(f"the datasets of the {type(self).__name__} have different masks")
+        self._masks = next(iter(masks), None)
         self._parts = list(parts)
         super().__init__(transform)
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any, TypedDict
 
 
@@ -16,6 +17,7 @@ class Where(TypedDict, total=False):
     timeout: float  # seconds for one request of a URL, including retries; by default 60
     connections: int  # the most connections to servers at once; by default 256
     max_memory: int  # the most bytes of archives that must be unpacked as a whole; by default a quarter of the memory
+    masks: str | Sequence[str]  # the names of fields that are masks: they are moved like the first image
 
 
 def _folder(path: Any) -> str:
@@ -26,6 +28,12 @@ def joined(paths: Any) -> str:
     """Return a path, or several in the form that the engine takes: "a.tar::b.tar"."""
     one = isinstance(paths, (str, bytes, os.PathLike))
     return "::".join(_folder(path) for path in ([paths] if one else paths))
+
+
+def masks_text(where: Where) -> str | None:
+    """Return the names of masks in the engine's notation."""
+    given = where.get("masks")
+    return ",".join([given] if isinstance(given, str) else given) if given else None
 
 
 def where_options(where: Where) -> dict[str, Any]:

@@ -84,6 +84,7 @@ def _opened(loader: Any, compiled: Compiled, requested: Requested) -> Native:
         "pillow": loader.pillow,
         "exif_rotate": loader.exif_rotate,
         "pixel_limit": _pixel_limit(loader, compiled),
+        "masks": compiled.masks,
         "max_memory": check_bytes("max_memory", loader.max_memory),
         "device": device,
         "augment_on": loader.augment_on,

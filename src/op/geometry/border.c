@@ -187,15 +187,25 @@ static void compose(const struct st_view *out, const struct st_view *in, struct 
     }
 }
 
+/* Known only once a mask has been decoded, or is not needed. */
+static void fill_of(const struct st_image *image, const struct st_border *border, uint8_t fill[4])
+{
+    const struct st_list *given = &border->fill;
+    for (uint32_t c = 0; c < 4; c++)
+        fill[c] = given->count == 1 ? (uint8_t)given->value[0] : (uint8_t)given->value[c];
+    if (!image->numbers)
+        return;
+    memset(fill, border->mask_fill, 4);
+    if (image->numbers->wide)
+        fill[1] = fill[2] = 0;
+}
+
 /* Makes the visible part of the image, and the border around it. */
 static int compose_image(struct st_image *image, const struct st_border *border,
                          const struct axis *columns, const struct axis *rows, struct stoker_error *err)
 {
-    uint8_t fill[4];
     const int32_t channels = st_image_channels(image);
-    for (int32_t c = 0; c < channels && c < 4; c++)
-        fill[c] = border->fill.count ? (uint8_t)border->fill.value[border->fill.count > 1 ? c : 0] : 0;
-
+    uint8_t fill[4];
     struct st_region seen = {0};
     struct st_view in = {0}, out;
     if (axis_span(columns, &seen.x, &seen.width) && axis_span(rows, &seen.y, &seen.height)) {
@@ -205,6 +215,7 @@ static int compose_image(struct st_image *image, const struct st_border *border,
         if (rc < 0)
             return rc;
     }
+    fill_of(image, border, fill);
     if (!st_view_take(&out, &image->work->arena, columns->count, rows->count, channels))
         return st_fail(err, STOKER_ENOMEM, "no memory for an image of %d x %d pixels", columns->count,
                        rows->count);

@@ -14,6 +14,7 @@ extern const char *const st_pad_words[];
 struct st_border {
     struct st_list padding, fill;
     int32_t mode;      /* an enum st_pad_mode */
+    int32_t mask_fill; /* of masks */
     bool fill_refused; /* the image consists of floats here, and no byte value corresponds to the fill */
 };
 /* Entries of the parameter table for a struct with a member `border`. */
@@ -23,6 +24,11 @@ struct st_border {
      .offset = offsetof(owner, border.fill),                                                            \
      .max = 255,                                                                                        \
      .help = "value of the border, or one per channel"},                                                \
+    {.name = "mask_fill",                                                                               \
+     .type = ST_PARAM_INT,                                                                              \
+     .offset = offsetof(owner, border.mask_fill),                                                       \
+     .max = 255,                                                                                        \
+     .help = "value of the border of masks"},                                                           \
     {                                                                                                   \
         .name = "padding_mode", .type = ST_PARAM_WORD, .offset = offsetof(owner, border.mode),          \
         .words = st_pad_words, .help = "constant, edge, reflect or symmetric"                           \

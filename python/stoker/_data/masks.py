@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Datasets of images with masks: a class for each layout of files."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, ClassVar, Literal
+
+from .. import _ext
+from .archives import FieldDataset
+from .base import Classes
+
+__all__ = ["Cityscapes", "ImageMaskFolder", "OxfordIIITPet", "VOCSegmentation"]
+
+
+class _Pairs(FieldDataset):
+    """Base class. Each sample is an image and its mask, uint8 [height, width] with the numbers of classes.
+
+    Whatever moves the image's pixels moves those of the mask, with the same draws: crops, flips, borders (of the
+    number `mask_fill`), resizes (by the nearest pixels, as Pillow's). What changes colours leaves the mask as it is.
+    """
+
+    _masks = "mask"
+    _layout: ClassVar[str]
+
+    def __init__(self, images: Any, masks: Any, transform: Any, **options: str | None) -> None:
+        self._paths = tuple(None if path is None else os.path.expanduser(os.fsdecode(path)) for path in (images, masks))
+        self._options = options
+        super().__init__(transform)
+
+    def _open(self) -> _ext.Dataset:
+        images, masks = self._paths
+        assert images is not None
+        return _ext.Dataset.from_pairs(images, masks, layout=self._layout, **self._options)
+
+    def _where(self) -> str:
+        return str(self._paths[0])
+
+
+class ImageMaskFolder(_Pairs):
+    """Images in one folder and their masks in another, with the same names but for the extension.
+
+    Args:
+        images: The folder of the images, which may have folders in it.
+        masks: The folder of the masks: PNGs with grey levels or a palette, whose numbers are the classes. (Other
+            formats must be grey.)
+        transform: One of stoker.transforms or torchvision's, for the image; the mask follows.
+        suffix: What the names of masks have before the extension, such as "_mask".
+
+    Raises:
+        FileNotFoundError: A folder does not exist.
+        StokerError: Images lack their masks; the message names the first ones.
+        NotImplementedError: The transform has a step that the engine does not have.
+
+    >>> from PIL import Image
+    >>> for name in ("0", "1"):
+    ...     os.makedirs("photos", exist_ok=True), os.makedirs("masks", exist_ok=True)
+    ...     Image.new("RGB", (64, 48)).save(f"photos/{name}.jpg")
+    ...     Image.new("L", (64, 48), 7).save(f"masks/{name}.png")
+    (None, None)
+    (None, None)
+    >>> train = T.Compose([T.RandomCrop(32), T.RandomHorizontalFlip(), T.ToTensor()])
+    >>> data = stoker.datasets.ImageMaskFolder("photos", "masks", train)
+    >>> images, masks = next(iter(stoker.DataLoader(data, batch_size=2)))
+    >>> tuple(images.shape), tuple(masks.shape), masks.dtype, int(masks.max())
+    ((2, 3, 32, 32), (2, 32, 32), torch.uint8, 7)
+    """
+
+    _layout = "stems"
+
+    def __init__(self, images: Any, masks: Any, transform: Any = None, *, suffix: str = "") -> None:
+        super().__init__(images, masks, transform, suffix=suffix)
+
+
+class VOCSegmentation(_Pairs):
+    """Pascal VOC: images and the masks of their classes, in torchvision's order. 255 is the border of objects.
+
+    Args:
+        root: The folder that contains VOCdevkit, as torchvision's class takes it.
+        year: "2007" to "2012".
+        image_set: A list in ImageSets/Segmentation: "train", "val" or "trainval".
+        transform: As in ImageMaskFolder.
+    """
+
+    _layout = "voc"
+
+    def __init__(self, root: Any, year: str = "2012", image_set: str = "train", transform: Any = None) -> None:
+        self.year, self.image_set = year, image_set
+        base = "TrainVal" if year == "2011" else ""
+        super().__init__(
+            os.path.join(os.fsdecode(root), base, "VOCdevkit", f"VOC{year}"), None, transform, set=image_set
+        )
+
+
+class OxfordIIITPet(Classes, _Pairs):
+    """Oxford-IIIT Pet: images, their trimaps (1: the pet, 2: background, 3: its border), and the breed as label.
+
+    Args:
+        root: The folder that contains oxford-iiit-pet, as torchvision's class takes it.
+        split: "trainval" or "test".
+        transform: As in ImageMaskFolder.
+    """
+
+    _layout = "pets"
+
+    def __init__(self, root: Any, split: Literal["trainval", "test"] = "trainval", transform: Any = None) -> None:
+        super().__init__(os.path.join(os.fsdecode(root), "oxford-iiit-pet"), None, transform, set=split)
+
+
+class Cityscapes(_Pairs):
+    """Cityscapes: images and the masks of their classes, sorted by city and name.
+
+    Args:
+        root: The folder that contains leftImg8bit and gtFine or gtCoarse.
+        split: "train", "val", "test" or "train_extra".
+        mode: "fine" or "coarse".
+        target_type: "semantic" for classes (labelIds). Masks of instances have 16 bits, which do not fit.
+        transform: As in ImageMaskFolder.
+    """
+
+    _layout = "cityscapes"
+
+    def __init__(
+        self,
+        root: Any,
+        split: str = "train",
+        mode: Literal["fine", "coarse"] = "fine",
+        target_type: Literal["semantic"] = "semantic",
+        transform: Any = None,
+    ) -> None:
+        if mode not in ("fine", "coarse"):
+            raise ValueError(f'mode={mode!r}: allowed are "fine" and "coarse"')
+        if target_type != "semantic":
+            raise NotImplementedError(f'target_type={target_type!r}: only "semantic" is supported')
+        folder = "gtFine" if mode == "fine" else "gtCoarse"
+        super().__init__(root, None, transform, set=split, mode=folder, suffix=f"{folder}_labelIds.png")
