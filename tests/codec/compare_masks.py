@@ -143,9 +143,10 @@ def run_lengths():
         width, height = chance.randint(1, 40), chance.randint(1, 40)
         rles.append(coco.encode(mask(width, height)))
         sizes.append((width, height))
-    compare("compressed run lengths", [f"text {w} {h} {r['counts'].decode()}" for (w, h), r in zip(sizes, rles)], rles)
-    compare("run lengths", [f"counts {w} {h} {' '.join(map(str, counts_of(r['counts'])))}" for (w, h), r in zip(sizes, rles)],
-            rles)
+    texts = [f"text {w} {h} {rle['counts'].decode()}" for (w, h), rle in zip(sizes, rles)]
+    compare("compressed run lengths", texts, rles)
+    lists = [" ".join(map(str, counts_of(rle["counts"]))) for rle in rles]
+    compare("run lengths", [f"counts {w} {h} {counts}" for (w, h), counts in zip(sizes, lists)], rles)
 
 
 def unions():
