@@ -87,9 +87,9 @@ def tangle(width, height, corners, rounding):
     return [round(chance.uniform(-0.3, 1.3) * (height if i % 2 else width), rounding) for i in range(2 * corners)]
 
 
-def polygons(what, shape, corners, sizes, rounding):
+def polygons(what, shape, corners, sizes, rounding, count=CASES):
     cases = []
-    for _ in range(CASES):
+    for _ in range(count):
         width, height = chance.randint(*sizes), chance.randint(*sizes)
         cases.append((shape(width, height, chance.randint(*corners), rounding), width, height))
     compare(what, [line_of(*case) for case in cases], [of_polygon(*case) for case in cases])
@@ -218,6 +218,8 @@ polygons("outlines of whole numbers", outline, (3, 12), (1, 60), 0)
 polygons("tangles", tangle, (1, 9), (1, 40), 3)
 polygons("tangles in tenths", tangle, (1, 9), (1, 40), 1)
 polygons("tangles of many digits", tangle, (3, 60), (1, 200), 15)
+polygons("large outlines", outline, (3, 40), (200, 1500), 2, max(1, CASES // 20))
+polygons("large tangles", tangle, (3, 9), (200, 1500), 15, max(1, CASES // 20))
 odd_polygons()
 refused_polygons()
 run_lengths()
