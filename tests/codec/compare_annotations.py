@@ -96,7 +96,8 @@ def dataset(coco, np):
     for k in range(chance.randint(0, 30)):
         image = chance.choice(images)
         about = {"id": 7 * k + 1, "image_id": image["id"], "category_id": chance.choice(categories), "iscrowd": k % 5 == 4,
-                 "bbox": [number() for _ in range(4)], "area": chance.uniform(0, 900), "attributes": {"a": [None, {"b": "]"}]},
+                 "bbox": [number() for _ in range(4)], "area": chance.uniform(0, 900),
+                 "attributes": {"a": [None, {"b": "]"}]},
                  "segmentation": segmentation(coco, np, image["height"], image["width"]),
                  "keypoints": [number() for _ in range(3 * chance.randint(0, 4))]}
         members = list(about.items())
@@ -166,7 +167,8 @@ def coco_odd():
             {"image_id": 5, "bbox": None, "segmentation": None, "keypoints": None, "area": None, "iscrowd": None}]},
         "empty": {"images": [], "annotations": [], "categories": []},
         "orphans": {"images": [image], "annotations": [{"image_id": 6, "id": 1}, {"image_id": 5, "id": 2, "bbox": []}]},
-        "repeated": {"images": [image, dict(image, file_name="b.jpg")], "annotations": [{"image_id": 5, "id": k} for k in (1, 1)]},
+        "repeated": {"images": [image, dict(image, file_name="b.jpg")],
+                     "annotations": [{"image_id": 5, "id": 1}, {"image_id": 5, "id": 1}]},
     }
     lines = []
     for number, data in enumerate(cases.values()):
@@ -190,7 +192,8 @@ def coco_odd():
 def coco_damaged():
     image = '{"images": [{"id": 1, "file_name": "a"}], "annotations": '
     cases = {
-        "": "the file is empty", "[]": "the file is not an object, at byte 0", "{": "the file ends", "{}": "no list of 'images'",
+        "": "the file is empty", "[]": "the file is not an object, at byte 0", "{": "the file ends",
+        "{}": "no list of 'images'",
         '{"images": {}}': "the list of 'images' is not a list, at byte 11",
         '{"images": [{"id": 1}]}': "an image has no 'file_name', at byte 12",
         '{"images": [{"file_name": "a"}]}': "an image has no 'id', at byte 12",
@@ -198,10 +201,13 @@ def coco_damaged():
         '{"images": [{"id": 1.5}]}': "not a whole number", '{"images": [{"id": 9223372036854775808}]}': "not a whole number",
         '{"images": [{"id": -9223372036854775809}]}': "not a whole number", '{"images": [{"id": 01}]}': "not a whole number",
         '{"images": [{"id": 1, "file_name": 3}]}': "the 'file_name' of an image is not a string",
-        '{"images": [{"id": 1, "file_name": "a\\u0000b"}]}': "NUL", '{"images": [{"id": 1, "width": -1}]}': "number of pixels",
+        '{"images": [{"id": 1, "file_name": "a\\u0000b"}]}': "NUL",
+        '{"images": [{"id": 1, "width": -1}]}': "number of pixels",
         '{"images": [{"id": 1, "x": [1, 2}]}': "the JSON is damaged, at byte 32",
-        '{"images": [{"id": 1 "x": 2}]}': "a comma or '}' is missing, at byte 21", '{"images": [{"id" 1}]}': "a colon is missing",
-        '{"images": [{id: 1}]}': "the key of a member is not a string", '{"images": []} x': "follows the end of the JSON, at byte 15",
+        '{"images": [{"id": 1 "x": 2}]}': "a comma or '}' is missing, at byte 21",
+        '{"images": [{"id" 1}]}': "a colon is missing",
+        '{"images": [{id: 1}]}': "the key of a member is not a string",
+        '{"images": []} x': "follows the end of the JSON, at byte 15",
         '{"images": [], "x": ' + "[" * 600 + "]" * 600 + "}": "nested more than 500 deep",
         image + '[{"id": 1}]}': "an annotation has no 'image_id', at byte 58",
         image + '[{"image_id": 1, "bbox": [1, 2, 3]}]}': "has 3 numbers instead of 4, at byte 82",
@@ -210,7 +216,8 @@ def coco_damaged():
         image + '[{"image_id": 1, "bbox": [1, 2, 1e999, 3]}]}': "is not a finite number",
         image + '[{"image_id": 1, "bbox": "x"}]}': "the 'bbox' of an annotation is not a list",
         image + '[{"image_id": 1, "keypoints": [1, 2, 2, 4]}]}': "not x, y and visibility in turn",
-        image + '[{"image_id": 1, "segmentation": [[1, 2, "x"]]}]}': "a coordinate of a polygon is not a finite number, at byte 98",
+        image + '[{"image_id": 1, "segmentation": [[1, 2, "x"]]}]}':
+            "a coordinate of a polygon is not a finite number, at byte 98",
         image + '[{"image_id": 1, "segmentation": [[1, 2, 03]]}]}': "a coordinate of a polygon is not",
         image + '[{"image_id": 1, "segmentation": [[1, 2,]]}]}': "a coordinate of a polygon is not",
         image + '[{"image_id": 1, "segmentation": [[1 2]]}]}': "a comma or ']' is missing",
@@ -242,7 +249,8 @@ def coco_masks_damaged():
             {"size": [3, 4], "counts": ""}, [[1e9, 0, 0, 0, 0, 1]], [[]], [[], [0, 0, 4, 0, 4, 3, 0, 3]])]}
     (folder / "masks").write_text(json.dumps(data))
     masks = [o["mask"] for o in ask([f"coco {folder / 'masks'} 0"])[0]["images"][0]["objects"]]
-    want = ["3 x 3 pixels, but the image 4 x 3", "add up to 11", "at its character 2", "add up to 0", "corner 1 of the polygon"]
+    want = ["3 x 3 pixels, but the image 4 x 3", "add up to 11", "at its character 2", "add up to 0",
+            "corner 1 of the polygon"]
     for mask, part in zip(masks, want):
         tap.ok(isinstance(mask, dict) and part in tap.text(mask["error"]), f"COCO, when it is drawn: {part}")
     tap.ok(masks[5:] == ["0" * 12, "1" * 12], "COCO: empty polygons")
@@ -265,7 +273,8 @@ def voc_file(names):
                    element("part", element("name", "head", "") + element("bndbox", element("xmin", 5, ""), ""), blank)]
         chance.shuffle(members)
         objects.append(element("object", "".join(members), blank))
-    head = [element("folder", "VOC&#50;012", blank), element("filename", chance.choice(["a.jpg", "b &lt;&gt;&#xe4;.jpg"]), blank),
+    head = [element("folder", "VOC&#50;012", blank),
+            element("filename", chance.choice(["a.jpg", "b &lt;&gt;&#xe4;.jpg"]), blank),
             element("size", element("width", 50, blank) + element("height", 37, blank) + element("depth", 3, blank), blank),
             f"{blank}<!-- <object> --><source kind='a>b'/>", *objects]
     start = chance.choice(["", "<?xml version='1.0' encoding='UTF-8'?>\n", "\ufeff<?xml version=\"1.0\"?><!-- x -->"])
@@ -274,8 +283,9 @@ def voc_file(names):
 
 def voc_object(found, names):
     box, text = found.find("bndbox"), lambda name: found.find(name).text.strip()
-    return {"label": names.index(text("name")), "id": 0, "box": [int(box.find(s).text) for s in ("xmin", "ymin", "xmax", "ymax")],
-            "area": 0, "flags": BOX | LABEL | DIFFICULT * int(text("difficult")) | TRUNCATED * int(text("truncated")),
+    sides = [int(box.find(side).text) for side in ("xmin", "ymin", "xmax", "ymax")]
+    return {"label": names.index(text("name")), "id": 0, "box": sides, "area": 0,
+            "flags": BOX | LABEL | DIFFICULT * int(text("difficult")) | TRUNCATED * int(text("truncated")),
             "keypoints": [], "mask": None}
 
 
@@ -305,16 +315,21 @@ def voc_damaged():
     cases = {
         "": "does not begin with <annotation>", "x": "text where there should be none", "<annotations/>": "does not begin",
         whole(name="dragon"): "line 2: <name> is 'dragon' instead of one of the classes",
-        whole(four.format("four")): "line 3: <ymax> is 'four' instead of a number", whole(four.format("nan")): "<ymax> is 'nan'",
+        whole(four.format("four")): "line 3: <ymax> is 'four' instead of a number",
+        whole(four.format("nan")): "<ymax> is 'nan'",
         whole(four.format("")): "<ymax> is ''", whole(four.format("<b>1</b>")): "<ymax> contains an element",
         whole("<xmin>1</xmin>"): "<bndbox> has no <ymin>", whole(extra="</object><object>"): "an <object> has no <name>",
-        whole(extra="<difficult>yes</difficult>"): "<difficult> is 'yes'", whole(extra="&amp;"): "text where there should be none",
+        whole(extra="<difficult>yes</difficult>"): "<difficult> is 'yes'",
+        whole(extra="&amp;"): "text where there should be none",
         whole(name="&dog;"): "<name> contains an unknown entity", whole(name="&#0;"): "unknown entity",
-        whole(name="&#xd800;"): "unknown entity", whole(name="&#99999999999;"): "unknown entity", whole(name="&#;"): "unknown entity",
+        whole(name="&#xd800;"): "unknown entity", whole(name="&#99999999999;"): "unknown entity",
+        whole(name="&#;"): "unknown entity",
         whole(name="do&#103"): "unknown entity",
         whole(name="<![CDATA[dog]]>"): "document types and CDATA sections are not supported",
-        "<!DOCTYPE a [<!ENTITY b 'b'>]>" + whole(): "document types", "<?xml version='1.0' encoding='UTF-16'?>" + whole(): "UTF-16",
-        whole().replace("</bndbox>", "</box>"): "line 3: </box> where </bndbox> should be", whole() + "<a/>": "a second root",
+        "<!DOCTYPE a [<!ENTITY b 'b'>]>" + whole(): "document types",
+        "<?xml version='1.0' encoding='UTF-16'?>" + whole(): "UTF-16",
+        whole().replace("</bndbox>", "</box>"): "line 3: </box> where </bndbox> should be",
+        whole() + "<a/>": "a second root",
         whole() + "</annotation>": "an element without a name", "<annotation" + "<" * 3: "a '<' within a tag",
         "<annotation a='x>": "the value of an attribute does not end", "<annotation><!-- ": "a comment does not end",
         "<annotation><? ": "a processing instruction does not end", "<annotation><a>": "the file ends within <a>",
@@ -356,14 +371,20 @@ def yolo_files():
 
 
 def yolo_damaged():
-    cases = {"dog 0 0 0 0": "line 1: the class is 'dog'", "1.5 0 0 0 0": "the class is '1.5'", "-1 0 0 0 0": "the class is '-1'",
+    cases = {"dog 0 0 0 0": "line 1: the class is 'dog'", "1.5 0 0 0 0": "the class is '1.5'",
+             "-1 0 0 0 0": "the class is '-1'",
              "\n\n5 0 0 0 0": "line 3: the class is 5, but there are only 5", "nan 0 0 0 0": "the class is 'nan'",
-             "1e99 0 0 0 0": "the class is '1e99'", "1 0 0 x 0": "'x' is not a number", "1 0 0 0": "3 numbers follow the class",
-             "1 0 0 0 0 0": "5 numbers follow the class instead of 4", "1": "0 numbers follow", "1 0 0 nan 0": "'nan' is not between",
-             "1 12 0 0 0": "'12' is not between 0 and 1", "1 -0.5 0 0 0": "'-0.5' is not between", "1 0 0 0 inf": "'inf' is not"}
+             "1e99 0 0 0 0": "the class is '1e99'", "1 0 0 x 0": "'x' is not a number",
+             "1 0 0 0": "3 numbers follow the class",
+             "1 0 0 0 0 0": "5 numbers follow the class instead of 4", "1": "0 numbers follow",
+             "1 0 0 nan 0": "'nan' is not between",
+             "1 12 0 0 0": "'12' is not between 0 and 1", "1 -0.5 0 0 0": "'-0.5' is not between",
+             "1 0 0 0 inf": "'inf' is not"}
     refused("yolo", "yolo", list(cases), list(cases.values()), "0 0 0 5 9 9")
-    refused("polygon", "yolo", ["1 0 0 1 1 0 1 1", "1 0 0 1"], ["7 numbers follow", "3 numbers follow"], "1 0 0 5 9 9")
-    refused("pose", "yolo", ["1 0 0 1 1 0 1 3", "1 0 0 1 1"], ["'3' is not between 0 and 2", "4 numbers follow the class instead of 7"],
+    refused("polygon", "yolo", ["1 0 0 1 1 0 1 1", "1 0 0 1", "1"],
+            ["7 numbers follow", "3 numbers follow", "0 numbers follow"], "1 0 0 5 9 9")
+    refused("pose", "yolo", ["1 0 0 1 1 0 1 3", "1 0 0 1 1"],
+            ["'3' is not between 0 and 2", "4 numbers follow the class instead of 7"],
             "0 1 1 5 9 9")
 
 
@@ -386,9 +407,21 @@ def measure(path):
         ours = ask([f"time {path}"])[0]
         began = time.process_time()
         with open(path) as file:
-            json.load(file)
+            data = json.load(file)
         theirs = time.process_time() - began
-        print(f"{size:.0f} MB, {ours['objects']} objects: {size / ours['seconds']:.0f} MB/s, json.load {size / theirs:.0f} MB/s")
+        rates = [f"{size / seconds:.0f} MB/s" for seconds in (ours["seconds"], theirs)]
+        print(f"{size:.0f} MB, {ours['objects']} objects: {rates[0]}, json.load {rates[1]}")
+    from pycocotools.coco import COCO
+    known = COCO()
+    known.dataset = data
+    with contextlib.redirect_stdout(io.StringIO()):
+        known.createIndex()
+    some = [a for k in sorted(known.imgs)[:ours["drawn"]] for a in known.imgToAnns[k]][:ours["drawn"]]
+    began = time.process_time()
+    for annotation in some:
+        known.annToMask(annotation)
+    each = [1e6 * seconds / ours["drawn"] for seconds in (ours["drawing"], time.process_time() - began)]
+    print(f"{ours['drawn']} masks: {each[0]:.0f} us each, annToMask {each[1]:.0f} us")
 
 
 if "time" in sys.argv:

@@ -87,9 +87,9 @@ def tangle(width, height, corners, rounding):
     return [round(chance.uniform(-0.3, 1.3) * (height if i % 2 else width), rounding) for i in range(2 * corners)]
 
 
-def polygons(what, shape, corners, sizes, rounding):
+def polygons(what, shape, corners, sizes, rounding, count=CASES):
     cases = []
-    for _ in range(CASES):
+    for _ in range(count):
         width, height = chance.randint(*sizes), chance.randint(*sizes)
         cases.append((shape(width, height, chance.randint(*corners), rounding), width, height))
     compare(what, [line_of(*case) for case in cases], [of_polygon(*case) for case in cases])
@@ -143,9 +143,10 @@ def run_lengths():
         width, height = chance.randint(1, 40), chance.randint(1, 40)
         rles.append(coco.encode(mask(width, height)))
         sizes.append((width, height))
-    compare("compressed run lengths", [f"text {w} {h} {r['counts'].decode()}" for (w, h), r in zip(sizes, rles)], rles)
-    compare("run lengths", [f"counts {w} {h} {' '.join(map(str, counts_of(r['counts'])))}" for (w, h), r in zip(sizes, rles)],
-            rles)
+    texts = [f"text {w} {h} {rle['counts'].decode()}" for (w, h), rle in zip(sizes, rles)]
+    compare("compressed run lengths", texts, rles)
+    lists = [" ".join(map(str, counts_of(rle["counts"]))) for rle in rles]
+    compare("run lengths", [f"counts {w} {h} {counts}" for (w, h), counts in zip(sizes, lists)], rles)
 
 
 def unions():
@@ -217,6 +218,8 @@ polygons("outlines of whole numbers", outline, (3, 12), (1, 60), 0)
 polygons("tangles", tangle, (1, 9), (1, 40), 3)
 polygons("tangles in tenths", tangle, (1, 9), (1, 40), 1)
 polygons("tangles of many digits", tangle, (3, 60), (1, 200), 15)
+polygons("large outlines", outline, (3, 40), (200, 1500), 2, max(1, CASES // 20))
+polygons("large tangles", tangle, (3, 9), (200, 1500), 15, max(1, CASES // 20))
 odd_polygons()
 refused_polygons()
 run_lengths()

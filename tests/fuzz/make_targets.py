@@ -33,7 +33,8 @@ def mask():
 
 
 def coco():
-    images = [{"id": 9, "file_name": "a\u00e4.jpg", "width": 30, "height": 20, "license": 1}, {"id": -2, "file_name": "b.jpg"}]
+    images = [{"id": 9, "file_name": "a\u00e4.jpg", "width": 30, "height": 20, "license": 1},
+              {"id": -2, "file_name": "b.jpg"}]
     categories = [{"id": k, "name": f"class {k}", "supercategory": "x"} for k in (7, 3)]
     plain = {"id": 1, "image_id": 9, "category_id": 7, "bbox": [1, 2.5, 3e0, 4], "area": 12.5, "iscrowd": 0}
     for name, parts in {
@@ -55,8 +56,9 @@ def voc():
     box = "<bndbox><xmin>1</xmin><ymin>2</ymin><xmax>30.5</xmax><ymax>4</ymax></bndbox>"
     thing = f"<object><name>dog</name><difficult>0</difficult><truncated>1</truncated>{box}<part>{box}</part></object>"
     head = "<annotation><filename>a&amp;b&#xe4;.jpg</filename><size><width>30</width><height>20</height></size>"
-    for name, text in {"plain": head + thing + "</annotation>", "attributes": f"<annotation a='b>' c=\"d\">{thing}<e/></annotation>",
-                       "declared": f"<?xml version='1.0' encoding=\"utf-8\"?><!-- x -->\n{head}{thing}{thing}</annotation>\n",
+    for name, text in {"plain": head + thing + "</annotation>",
+                       "attributes": f"<annotation a='b>' c=\"d\">{thing}<e/></annotation>",
+                       "declared": f"<?xml version='1.0' encoding='utf-8'?><!-- x -->\n{head}{thing}{thing}</annotation>\n",
                        "type": "<!DOCTYPE a [<!ENTITY b 'c'>]><annotation/>", "cut": head + thing, "empty": "<annotation/>",
                        "crossed": "<annotation><a></b></annotation>"}.items():
         write("voc", name, text)

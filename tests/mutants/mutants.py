@@ -53,8 +53,8 @@ def formats():
         archives.Index("tfrecord", (DATA / "tfrecord" / "examples.tfrecord").read_bytes()), archives.TreeIndex(),
         archives.Foreign(), media.Jpeg("jpeg"), media.Jpeg("crop_ready"),
         media.Png("png"), media.Riff("webp"), media.Bmp("bmp"), media.Pnm("pnm"),
-        archives.Annotations("coco"), archives.Annotations("voc"), archives.Annotations("yolo"),
-        archives.Annotations("yolo-polygons"), archives.Annotations("yolo-keypoints"), media.Tiff("tiff"), media.Riff("wav", media.sounds("*.wav")), media.Flac("flac", media.sounds("*.flac")),
+        *map(archives.Annotations, ("coco", "voc", "yolo", "yolo-polygons", "yolo-keypoints")),
+        media.Tiff("tiff"), media.Riff("wav", media.sounds("*.wav")), media.Flac("flac", media.sounds("*.flac")),
         media.Ogg("ogg", media.sounds("*.ogg")), media.Mp3("mp3", media.sounds("*.mp3")),
     ]
 

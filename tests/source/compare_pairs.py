@@ -61,13 +61,14 @@ def stems():
             f"{', '.join(missing[:3])} and 2 more. Names must be the same but for the extension",
             "stems", root / "images", root / "labels", "", 0, ".txt")
     touch(root / "masks", "sub/a.tif")
-    refused("two masks for one image", "several files belong to the image sub/a.", "stems", root / "images", root / "masks", "", 0,
-            ".png", ".tif")
+    refused("two masks for one image", "several files belong to the image sub/a.", "stems", root / "images", root / "masks",
+            "", 0, ".png", ".tif")
     refused("no folder", "nowhere", "stems", root / "images", root / "nowhere", "", 0, ".png")
     (root / "empty").mkdir()
     refused("no images", "found no images in it", "stems", root / "empty", root / "masks", "", 0, ".png")
     os.unlink(next((root / "marked").glob("A_*")))
-    refused("one is missing", "/marked/: 1 image has no file here: A.", "stems", root / "images", root / "marked", "_mask", 0, ".gif")
+    refused("one is missing", "/marked/: 1 image has no file here: A.", "stems", root / "images", root / "marked", "_mask",
+            0, ".gif")
 
 
 # ---- torchvision's ------------------------------------------------------------------------------
@@ -103,7 +104,8 @@ def pets(datasets):
     breeds = ["Abyssinian", "american_bulldog", "saint_bernard", "shiba-inu_x", "Bengal", "o'neil_2b"]
     lines = [(f"{breed}_{k}", number + 1, 1 + number % 2) for number, breed in enumerate(breeds) for k in (1, 10, 100)]
     chance.shuffle(lines)
-    touch(root, *(f"images/{name}.jpg" for name, _, _ in lines), *(f"annotations/trimaps/{name}.png" for name, _, _ in lines))
+    touch(root, *(f"images/{name}.jpg" for name, _, _ in lines),
+          *(f"annotations/trimaps/{name}.png" for name, _, _ in lines))
     for split, listed in (("trainval", lines[:12]), ("test", lines[3:])):
         text = "".join(f"{name} {breed} {kind} {k}\n" for k, (name, breed, kind) in enumerate(listed))
         (root / "annotations" / f"{split}.txt").write_text(text)
@@ -115,7 +117,8 @@ def pets(datasets):
     for text, part in {"a_1 1 1": "line 1 has not four words", "a_1 1 1 1 1": "line 1 has not four words",
                        "a_1 1 1 1\na_2 x 1 1": "odd.txt: line 2: 'x' is not a whole number",
                        "a_1 1 9223372036854775808 1": "'9223372036854775808' is not a whole number",
-                       "a_1 1 1 1\nb_1 1 1 1": "breed 1 is both 'A' and 'B'", "a_1 1 1 1": "1 listed image is missing"}.items():
+                       "a_1 1 1 1\nb_1 1 1 1": "breed 1 is both 'A' and 'B'",
+                       "a_1 1 1 1": "1 listed image is missing"}.items():
         (root / "annotations" / "odd.txt").write_text(text)
         refused(f"pets: {part}", part, "pets", root, "odd")
 
@@ -130,7 +133,8 @@ def cityscapes(datasets):
                 for mode in ("gtFine", "gtCoarse"):
                     touch(root, *(f"{mode}/{split}/{city}/{name}_{mode}_{kind}" for kind in (
                         "labelIds.png", "instanceIds.png", "color.png", "polygons.json")))
-    for mode, kind, suffix in [("fine", "semantic", "gtFine_labelIds.png"), ("coarse", "instance", "gtCoarse_instanceIds.png"),
+    for mode, kind, suffix in [("fine", "semantic", "gtFine_labelIds.png"),
+                               ("coarse", "instance", "gtCoarse_instanceIds.png"),
                                ("fine", "polygon", "gtFine_polygons.json"), ("fine", "color", "gtFine_color.png")]:
         theirs = datasets.Cityscapes(str(root), "train", mode, kind)
         want = sorted(zip(theirs.images, (target for target, in theirs.targets)))
@@ -139,7 +143,8 @@ def cityscapes(datasets):
     touch(root, "leftImg8bit/val/zurich/.DS_Store", "leftImg8bit/val/README")
     tap.ok(len(ask("cityscapes", root, "val", "gtFine", "gtFine_color.png")["pairs"]) == 15, "Cityscapes: hidden files")
     touch(root, "leftImg8bit/val/zurich/odd.png")
-    refused("Cityscapes: a mask is missing", f"1 file of an image is missing: {root}/gtFine/val/zurich/odd.png_gtFine_color.png",
+    refused("Cityscapes: a mask is missing",
+            f"1 file of an image is missing: {root}/gtFine/val/zurich/odd.png_gtFine_color.png",
             "cityscapes", root, "val", "gtFine", "gtFine_color.png")
     refused("Cityscapes: no such split", "leftImg8bit/test", "cityscapes", root, "test", "gtFine", "gtFine_color.png")
 

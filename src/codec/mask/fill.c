@@ -25,26 +25,32 @@ int st_turns_begin(struct st_turns *turns, struct st_region box, struct st_arena
     return 0;
 }
 
-static void fill_row(uint8_t *restrict out, const uint8_t *restrict inside, uint32_t width,
-                     uint8_t value)
+/* Also the mask's row: `turns`, by the row above it. */
+static void fill_row(uint8_t *restrict out, uint8_t *restrict turns, const uint8_t *restrict above,
+                     uint32_t width, uint8_t value)
+{
+    for (uint32_t x = 0; x < width; x++) {
+        const uint8_t inside = turns[x] ^ above[x];
+        turns[x] = inside;
+        out[x] = (uint8_t)((out[x] & ~inside) | (value & inside));
+    }
+}
+
+static void fill_first_row(uint8_t *restrict out, const uint8_t *restrict inside, uint32_t width,
+                           uint8_t value)
 {
     for (uint32_t x = 0; x < width; x++)
         out[x] = (uint8_t)((out[x] & ~inside[x]) | (value & inside[x]));
 }
 
-static void turn_row(uint8_t *restrict turns, const uint8_t *restrict above, uint32_t width)
-{
-    for (uint32_t x = 0; x < width; x++)
-        turns[x] ^= above[x];
-}
-
 void st_turns_fill(struct st_turns *turns, const struct st_view *plane, uint8_t value)
 {
     const struct st_region *box = &turns->box;
-    uint8_t *inside = turns->bytes;
-    for (uint32_t y = 0; y < box->height; y++, inside += box->width) {
-        if (y)
-            turn_row(inside, inside - box->width, box->width);
-        fill_row(st_row(plane, (int32_t)(box->y + y)) + box->x, inside, box->width, value);
+    uint8_t *row = turns->bytes;
+    fill_first_row(st_row(plane, (int32_t)box->y) + box->x, row, box->width, value);
+    for (uint32_t y = 1; y < box->height; y++) {
+        row += box->width;
+        fill_row(st_row(plane, (int32_t)(box->y + y)) + box->x, row, row - box->width, box->width,
+                 value);
     }
 }

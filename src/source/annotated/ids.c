@@ -66,7 +66,8 @@ static int compare(const void *a, const void *b)
 uint32_t st_ids_sort(struct st_id_at *list, uint32_t count)
 {
     uint32_t kept = 0;
-    qsort(list, count, sizeof *list, compare);
+    if (count) /* an empty list may be NULL */
+        qsort(list, count, sizeof *list, compare);
     for (uint32_t i = 0; i < count; i++)
         if (i + 1 == count || list[i + 1].id != list[i].id)
             list[kept++] = list[i];

@@ -85,13 +85,13 @@ static int take_box(struct st_object *object, const double *numbers)
 
 static int take_polygon(const struct reading *r, struct st_object *object, uint64_t at, uint64_t count)
 {
-    const double *xy = r->table->numbers + at;
-    if (count == BOX)
-        return take_box(object, xy);
-    if (count % 2 || count < 2 * CORNERS_LEAST)
+    if (count != BOX && (count % 2 || count < 2 * CORNERS_LEAST))
         return FAIL(
             r, "%llu numbers follow the class, which are neither a box nor the corners of a polygon",
             (unsigned long long)count);
+    const double *xy = r->table->numbers + at;
+    if (count == BOX)
+        return take_box(object, xy);
     double left = xy[0], right = xy[0], top = xy[1], bottom = xy[1];
     for (uint64_t i = 2; i < count; i += 2) {
         left = xy[i] < left ? xy[i] : left;

@@ -112,7 +112,8 @@ static int by_label(const void *a, const void *b)
 static int add_classes(struct reading *r, struct stoker_error *err)
 {
     const char *names = (const char *)r->names.data;
-    qsort(r->breeds, r->out->count, sizeof *r->breeds, by_label);
+    if (r->out->count)
+        qsort(r->breeds, r->out->count, sizeof *r->breeds, by_label);
     for (uint64_t i = 0; i < r->out->count; i++) {
         const struct breed *breed = &r->breeds[i], *before = breed - 1;
         if (i && before->label == breed->label) {
