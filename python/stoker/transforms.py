@@ -44,6 +44,7 @@ from ._steps.arguments import (
 from ._steps.base import Compose, RandomApply, Transform, functional_apply, pipeline_text
 from ._steps.mix import CutMix, MixUp, RandomChoice
 from ._steps.tensor_ops import ConvertImageDtype, Normalize, PILToTensor, RandomErasing, ToTensor
+from ._steps.warps import RandomAffine, RandomPerspective, RandomRotation
 
 __all__ = [
     "CenterCrop",
@@ -58,13 +59,16 @@ __all__ = [
     "Normalize",
     "PILToTensor",
     "Pad",
+    "RandomAffine",
     "RandomApply",
     "RandomChoice",
     "RandomCrop",
     "RandomErasing",
     "RandomGrayscale",
     "RandomHorizontalFlip",
+    "RandomPerspective",
     "RandomResizedCrop",
+    "RandomRotation",
     "RandomVerticalFlip",
     "Resize",
     "ToTensor",
