@@ -43,6 +43,7 @@ from ._steps.arguments import (
 )
 from ._steps.base import Compose, RandomApply, Transform, functional_apply, pipeline_text
 from ._steps.mix import CutMix, MixUp, RandomChoice
+from ._steps.random_sizes import RandomResize, RandomShortestSize, RandomZoomOut, ScaleJitter
 from ._steps.tensor_ops import ConvertImageDtype, Normalize, PILToTensor, RandomErasing, ToTensor
 from ._steps.warps import RandomAffine, RandomPerspective, RandomRotation
 
@@ -67,10 +68,14 @@ __all__ = [
     "RandomGrayscale",
     "RandomHorizontalFlip",
     "RandomPerspective",
+    "RandomResize",
     "RandomResizedCrop",
     "RandomRotation",
+    "RandomShortestSize",
     "RandomVerticalFlip",
+    "RandomZoomOut",
     "Resize",
+    "ScaleJitter",
     "ToTensor",
     "functional_apply",
     "pipeline_text",

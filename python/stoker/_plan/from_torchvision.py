@@ -146,12 +146,16 @@ _CONVERTERS: dict[str, Callable[[Any], Transform]] = {
     "RandomGrayscale": lambda t: T.RandomGrayscale(t.p),
     "RandomHorizontalFlip": lambda t: T.RandomHorizontalFlip(t.p),
     "RandomPerspective": lambda t: T.RandomPerspective(t.distortion_scale, t.p, **_map_options(t)),
+    "RandomResize": lambda t: T.RandomResize(t.min_size, t.max_size, t.interpolation, t.antialias),
     "RandomResizedCrop": lambda t: T.RandomResizedCrop(
         t.size, t.scale, t.ratio, t.interpolation, t.antialias
     ),
     "RandomRotation": _rotation,
+    "RandomShortestSize": lambda t: T.RandomShortestSize(t.min_size, t.max_size, t.interpolation, t.antialias),
     "RandomVerticalFlip": lambda t: T.RandomVerticalFlip(t.p),
+    "RandomZoomOut": lambda t: T.RandomZoomOut(_fill(t.fill), t.side_range, t.p),
     "Resize": _resize,
+    "ScaleJitter": lambda t: T.ScaleJitter(t.target_size, t.scale_range, t.interpolation, t.antialias),
     "ToDtype": _to_dtype,
     "ToImage": lambda t: _ToImage(),
     "ToPureTensor": lambda t: _ToImage(),

@@ -150,6 +150,9 @@ converters: dict[str, Callable[[Any], Transform]] = {}
 _DIFFERS_ON_TENSORS = {
     "Resize",
     "RandomResizedCrop",
+    "RandomResize",
+    "RandomShortestSize",
+    "ScaleJitter",
     "RandomRotation",
     "RandomAffine",
     "RandomPerspective",

@@ -7,16 +7,8 @@ import numbers
 from collections.abc import Sequence
 from typing import Any
 
-from .arguments import InterpolationMode, filter_word, interpolation_mode, op
+from .arguments import InterpolationMode, check_sequence, filter_word, interpolation_mode, op
 from .base import Transform
-
-
-def _sequence(value: Any, name: str, lengths: Sequence[int]) -> None:
-    text = " or ".join(map(str, lengths))
-    if not isinstance(value, Sequence):
-        raise TypeError(f"{name} should be a sequence of length {text}.")
-    if len(value) not in lengths:
-        raise ValueError(f"{name} should be a sequence of length {text}.")
 
 
 def _angles(value: Any, name: str, lengths: Sequence[int] = (2,)) -> list[float]:
@@ -26,7 +18,7 @@ def _angles(value: Any, name: str, lengths: Sequence[int] = (2,)) -> list[float]
             raise ValueError(f"If {name} is a single number, it must be positive.")
         value = [-value, value]  # type: ignore[operator]
     else:
-        _sequence(value, name, lengths)
+        check_sequence(value, name, lengths)
     return [float(angle) for angle in value]
 
 
@@ -68,7 +60,7 @@ class RandomRotation(_Warp):
     ) -> None:
         self.degrees = _angles(degrees, "degrees")
         if center is not None:
-            _sequence(center, "center", (2,))
+            check_sequence(center, "center", (2,))
         super().__init__(interpolation, fill)
         self.center = center
         self.expand = expand
@@ -118,17 +110,17 @@ class RandomAffine(_Warp):
     ) -> None:
         self.degrees = _angles(degrees, "degrees")
         if translate is not None:
-            _sequence(translate, "translate", (2,))
+            check_sequence(translate, "translate", (2,))
             if not all(0.0 <= part <= 1.0 for part in translate):
                 raise ValueError("translation values should be between 0 and 1")
         if scale is not None:
-            _sequence(scale, "scale", (2,))
+            check_sequence(scale, "scale", (2,))
             if not all(factor > 0 for factor in scale):
                 raise ValueError("scale values should be positive")
         self.shear = None if shear is None else _angles(shear, "shear", (2, 4))
         super().__init__(interpolation, fill)
         if center is not None:
-            _sequence(center, "center", (2,))
+            check_sequence(center, "center", (2,))
         self.translate = translate
         self.scale = scale
         self.center = center
