@@ -45,7 +45,7 @@ from ._steps.base import Compose, RandomApply, Transform, functional_apply, pipe
 from ._steps.mix import CutMix, MixUp, RandomChoice
 from ._steps.random_sizes import RandomResize, RandomShortestSize, RandomZoomOut, ScaleJitter
 from ._steps.tensor_ops import ConvertImageDtype, Normalize, PILToTensor, RandomErasing, ToTensor
-from ._steps.warps import RandomAffine, RandomPerspective, RandomRotation
+from ._steps.warps import ElasticTransform, RandomAffine, RandomPerspective, RandomRotation
 
 __all__ = [
     "CenterCrop",
@@ -53,6 +53,7 @@ __all__ = [
     "Compose",
     "ConvertImageDtype",
     "CutMix",
+    "ElasticTransform",
     "GaussianBlur",
     "Grayscale",
     "InterpolationMode",

@@ -95,6 +95,12 @@ static void plans(void)
         {"scale_jitter target_size=8,8 scale_range=2,1", "ascending"},
         {"random_zoom_out side_range=3,2", "ascending"},
         {"random_zoom_out fill=1,2", "fill has 2"},
+        {"elastic_transform alpha=20,-30 sigma=4 fill=1,2,3; elastic_transform sigma=0; to_tensor", NULL},
+        {"to_tensor; elastic_transform", "before to_tensor"},
+        {"elastic_transform sigma=0,1", "in both"},
+        {"elastic_transform alpha=1,2,3", "one number or two"},
+        {"elastic_transform interpolation=bicubic", "nearest or bilinear"},
+        {"elastic_transform fill=1,2", "fill has 2"},
         {"grayscale num_output_channels=2", "1 and 3"},
         {"to_tensor; random_erasing value=1,2", "value has 2"},
         {"to_tensor; random_erasing value=random", NULL},
@@ -145,7 +151,7 @@ static void registry(void)
     for (const struct st_op *const *op = st_ops; *op; op++, count++)
         fine = fine && st_op_find((*op)->name) == *op && (*op)->help && (*op)->params &&
                ((*op)->plan || (*op)->chosen || (*op)->run_audio);
-    ok(fine && count == 33, "%u ops, each found by its name, with help and parameters", count);
+    ok(fine && count == 34, "%u ops, each found by its name, with help and parameters", count);
     ok(!st_op_find("hflip") && !st_op_find(""), "other names are not found");
 }
 

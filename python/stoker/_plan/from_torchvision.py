@@ -126,11 +126,20 @@ def _affine(t: Any) -> Transform:
     return T.RandomAffine(t.degrees, t.translate, t.scale, t.shear, center=t.center, **_map_options(t))
 
 
+def _elastic(t: Any) -> Transform:
+    if t.fill is None:
+        raise NotImplementedError(f"{t!r} cannot be compiled: give fill=0")
+    if filter_word(interpolation_mode(t.interpolation)) not in ("nearest", "bilinear"):
+        raise NotImplementedError(f"{t!r} cannot be compiled: only interpolation='nearest' and 'bilinear' can")
+    return T.ElasticTransform(t.alpha, t.sigma, **_map_options(t))
+
+
 _CONVERTERS: dict[str, Callable[[Any], Transform]] = {
     "CenterCrop": lambda t: T.CenterCrop(t.size),
     "ColorJitter": _jitter,
     "Compose": lambda t: T.Compose(list(t.transforms)),
     "ConvertImageDtype": lambda t: (_ToDtype if _is_v2(t) else T.ConvertImageDtype)(t.dtype),
+    "ElasticTransform": _elastic,
     "GaussianBlur": lambda t: T.GaussianBlur(t.kernel_size, t.sigma),
     "Grayscale": lambda t: T.Grayscale(t.num_output_channels),
     "Identity": lambda t: _Nothing(),

@@ -156,6 +156,7 @@ _DIFFERS_ON_TENSORS = {
     "RandomRotation",
     "RandomAffine",
     "RandomPerspective",
+    "ElasticTransform",
     "ColorJitter",
     "GaussianBlur",
     "Grayscale",

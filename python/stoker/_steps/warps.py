@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The transforms that move pixels by a map: RandomRotation, RandomAffine, RandomPerspective."""
+"""The transforms that move pixels: RandomRotation, RandomAffine, RandomPerspective, ElasticTransform."""
 
 from __future__ import annotations
 
@@ -183,3 +183,55 @@ class RandomPerspective(_Warp):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(p={self.p})"
+
+
+def _two(value: Any, name: str) -> list[float]:
+    """Return the numbers for both directions."""
+    if not isinstance(value, (int, float, Sequence)):
+        raise TypeError(f"{name} should be a number or a sequence of numbers. Got {type(value)}")
+    if not isinstance(value, Sequence):
+        return [float(value)] * 2
+    if len(value) not in (1, 2):
+        raise ValueError(f"If {name} is a sequence its length should be 1 or 2. Got {len(value)}")
+    for one in value:
+        if not isinstance(one, (int, float)):
+            raise ValueError(f"{name} should be a sequence of numbers. Got {type(one)}")
+    return [float(value[0]), float(value[-1])]
+
+
+class ElasticTransform(_Warp):
+    """Move pixels by random distances that vary smoothly. The result is within one level of torchvision's.
+
+    Args:
+        alpha: How strongly: one number, or across and down.
+        sigma: How smoothly, likewise: the blur of the noise has a sigma of so many pixels. The image must be larger than
+            four times that.
+        interpolation: "bilinear" or "nearest", also as an InterpolationMode or Pillow's number.
+        fill: As in RandomRotation. Pixels near the border blend into it.
+
+    Raises:
+        TypeError, ValueError: As torchvision's ElasticTransform (v2).
+
+    >>> T.functional_apply(T.ElasticTransform(30.0), np.zeros((48, 64, 3), np.uint8)).shape
+    (3, 48, 64)
+    """
+
+    def __init__(
+        self,
+        alpha: float | Sequence[float] = 50.0,
+        sigma: float | Sequence[float] = 5.0,
+        interpolation: Any = InterpolationMode.BILINEAR,
+        fill: Any = 0,
+    ) -> None:
+        self.alpha = _two(alpha, "alpha")
+        self.sigma = _two(sigma, "sigma")
+        super().__init__(interpolation, fill)
+
+    def _spec(self) -> str:
+        return self._warp_spec("elastic_transform", alpha=self.alpha, sigma=self.sigma)
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(alpha={self.alpha}, sigma={self.sigma}, "
+            f"interpolation={self.interpolation.value}, fill={self.fill})"
+        )
