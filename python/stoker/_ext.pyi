@@ -15,6 +15,8 @@ EDIT_CONTRAST: int
 EDIT_SATURATION: int
 EDIT_HUE: int
 EDIT_GREY: int
+EDIT_AFFINE: int
+EDIT_PERSPECTIVE: int
 
 class StokerError(RuntimeError):
     """Base class of all errors of the engine."""

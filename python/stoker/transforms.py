@@ -43,7 +43,9 @@ from ._steps.arguments import (
 )
 from ._steps.base import Compose, RandomApply, Transform, functional_apply, pipeline_text
 from ._steps.mix import CutMix, MixUp, RandomChoice
+from ._steps.random_sizes import RandomResize, RandomShortestSize, RandomZoomOut, ScaleJitter
 from ._steps.tensor_ops import ConvertImageDtype, Normalize, PILToTensor, RandomErasing, ToTensor
+from ._steps.warps import ElasticTransform, RandomAffine, RandomPerspective, RandomRotation
 
 __all__ = [
     "CenterCrop",
@@ -51,6 +53,7 @@ __all__ = [
     "Compose",
     "ConvertImageDtype",
     "CutMix",
+    "ElasticTransform",
     "GaussianBlur",
     "Grayscale",
     "InterpolationMode",
@@ -58,15 +61,22 @@ __all__ = [
     "Normalize",
     "PILToTensor",
     "Pad",
+    "RandomAffine",
     "RandomApply",
     "RandomChoice",
     "RandomCrop",
     "RandomErasing",
     "RandomGrayscale",
     "RandomHorizontalFlip",
+    "RandomPerspective",
+    "RandomResize",
     "RandomResizedCrop",
+    "RandomRotation",
+    "RandomShortestSize",
     "RandomVerticalFlip",
+    "RandomZoomOut",
     "Resize",
+    "ScaleJitter",
     "ToTensor",
     "functional_apply",
     "pipeline_text",

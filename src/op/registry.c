@@ -9,6 +9,8 @@
 #define OPS(X) \
     X(resize) X(center_crop) X(random_crop) \
     X(random_resized_crop) X(random_horizontal_flip) X(random_vertical_flip) \
+    X(random_rotation) X(random_affine) X(random_perspective) \
+    X(random_resize) X(random_shortest_size) X(scale_jitter) X(random_zoom_out) X(elastic_transform) \
     X(pad) X(color_jitter) X(grayscale) \
     X(random_grayscale) X(gaussian_blur) X(random_erasing) \
     X(random_apply) X(to_tensor) X(pil_to_tensor) \

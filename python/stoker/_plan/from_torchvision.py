@@ -12,7 +12,7 @@ from typing import Any
 
 from .. import transforms as T
 from .._base.tensors import dtype_name
-from .._steps.arguments import op
+from .._steps.arguments import filter_word, interpolation_mode, op
 from .._steps.base import Transform, converters
 
 
@@ -110,11 +110,36 @@ def _to_tensor(t: Any) -> Transform:
     return T.ToTensor()
 
 
+def _map_options(t: Any) -> dict[str, Any]:
+    """Return the options that all transforms with a map have."""
+    interpolation = interpolation_mode(t.interpolation)
+    if filter_word(interpolation) not in ("nearest", "bilinear", "bicubic"):
+        raise NotImplementedError(f"{t!r} cannot be compiled: Pillow has no map with interpolation={interpolation.value}")
+    return {"interpolation": interpolation, "fill": _fill(t.fill)}
+
+
+def _rotation(t: Any) -> Transform:
+    return T.RandomRotation(t.degrees, expand=t.expand, center=t.center, **_map_options(t))
+
+
+def _affine(t: Any) -> Transform:
+    return T.RandomAffine(t.degrees, t.translate, t.scale, t.shear, center=t.center, **_map_options(t))
+
+
+def _elastic(t: Any) -> Transform:
+    if t.fill is None:
+        raise NotImplementedError(f"{t!r} cannot be compiled: give fill=0")
+    if filter_word(interpolation_mode(t.interpolation)) not in ("nearest", "bilinear"):
+        raise NotImplementedError(f"{t!r} cannot be compiled: only interpolation='nearest' and 'bilinear' can")
+    return T.ElasticTransform(t.alpha, t.sigma, **_map_options(t))
+
+
 _CONVERTERS: dict[str, Callable[[Any], Transform]] = {
     "CenterCrop": lambda t: T.CenterCrop(t.size),
     "ColorJitter": _jitter,
     "Compose": lambda t: T.Compose(list(t.transforms)),
     "ConvertImageDtype": lambda t: (_ToDtype if _is_v2(t) else T.ConvertImageDtype)(t.dtype),
+    "ElasticTransform": _elastic,
     "GaussianBlur": lambda t: T.GaussianBlur(t.kernel_size, t.sigma),
     "Grayscale": lambda t: T.Grayscale(t.num_output_channels),
     "Identity": lambda t: _Nothing(),
@@ -123,16 +148,23 @@ _CONVERTERS: dict[str, Callable[[Any], Transform]] = {
     "PILToTensor": lambda t: _ToImage(),
     "Pad": _pad,
     "RGB": lambda t: _ToRGB(),
+    "RandomAffine": _affine,
     "RandomApply": lambda t: T.RandomApply(list(t.transforms), t.p),
     "RandomCrop": _random_crop,
     "RandomErasing": _erasing,
     "RandomGrayscale": lambda t: T.RandomGrayscale(t.p),
     "RandomHorizontalFlip": lambda t: T.RandomHorizontalFlip(t.p),
+    "RandomPerspective": lambda t: T.RandomPerspective(t.distortion_scale, t.p, **_map_options(t)),
+    "RandomResize": lambda t: T.RandomResize(t.min_size, t.max_size, t.interpolation, t.antialias),
     "RandomResizedCrop": lambda t: T.RandomResizedCrop(
         t.size, t.scale, t.ratio, t.interpolation, t.antialias
     ),
+    "RandomRotation": _rotation,
+    "RandomShortestSize": lambda t: T.RandomShortestSize(t.min_size, t.max_size, t.interpolation, t.antialias),
     "RandomVerticalFlip": lambda t: T.RandomVerticalFlip(t.p),
+    "RandomZoomOut": lambda t: T.RandomZoomOut(_fill(t.fill), t.side_range, t.p),
     "Resize": _resize,
+    "ScaleJitter": lambda t: T.ScaleJitter(t.target_size, t.scale_range, t.interpolation, t.antialias),
     "ToDtype": _to_dtype,
     "ToImage": lambda t: _ToImage(),
     "ToPureTensor": lambda t: _ToImage(),

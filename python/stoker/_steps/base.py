@@ -150,6 +150,13 @@ converters: dict[str, Callable[[Any], Transform]] = {}
 _DIFFERS_ON_TENSORS = {
     "Resize",
     "RandomResizedCrop",
+    "RandomResize",
+    "RandomShortestSize",
+    "ScaleJitter",
+    "RandomRotation",
+    "RandomAffine",
+    "RandomPerspective",
+    "ElasticTransform",
     "ColorJitter",
     "GaussianBlur",
     "Grayscale",
