@@ -58,6 +58,13 @@ void st_image_is_mask(struct st_image *image, struct st_numbers *numbers)
     image->numbers = numbers;
 }
 
+void st_image_number(const struct st_image *mask, uint8_t number, uint8_t pixel[4])
+{
+    memset(pixel, number, 4);
+    if (mask->numbers->wide)
+        pixel[1] = pixel[2] = 0;
+}
+
 void st_image_wrap(struct st_image *image, struct st_work *work, struct st_view pixels)
 {
     *image =

@@ -78,6 +78,8 @@ int st_image_open(struct st_image *image, struct st_work *work, struct st_bytes 
 /* Makes an image that was just opened a mask. `numbers` outlives it; with st_image_raw, `wide` is
  * false. */
 void st_image_is_mask(struct st_image *image, struct st_numbers *numbers);
+/* The pixel that stands for a number up to 255 in a mask, once its pixels are made. */
+void st_image_number(const struct st_image *mask, uint8_t number, uint8_t pixel[4]);
 /* An image of existing pixels, with 64 readable bytes after the last row. They are not modified and must
  * outlive the image. */
 void st_image_wrap(struct st_image *image, struct st_work *work, struct st_view pixels);

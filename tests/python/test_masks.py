@@ -70,6 +70,11 @@ PIPELINES = {
     "edges": [T.RandomCrop(70, 12, True, padding_mode="reflect"), T.RandomVerticalFlip(0.9)],
     "centre": [T.Resize((33, 57), NEAREST), T.CenterCrop((60, 40)), T.RandomHorizontalFlip()],
     "twice": [T.Resize(60, NEAREST, 90), T.RandomHorizontalFlip(), T.Resize((24, 31), NEAREST)],
+    "turned": [T.RandomRotation(180, NEAREST, fill=7, mask_fill=7), T.RandomRotation((90, 90), expand=True), T.CenterCrop(40)],
+    "affine": [T.RandomAffine(30, (0.3, 0.2), (0.5, 2), 20, fill=3, mask_fill=3), T.Resize((30, 30), NEAREST)],
+    "perspective": [T.RandomPerspective(0.6, 1, NEAREST, fill=1, mask_fill=1), T.CenterCrop(40)],
+    "elastic": [T.CenterCrop(90), T.ElasticTransform(60.0, 3.0, NEAREST, fill=2, mask_fill=2)],
+    "sizes": [T.Resize((30, 50), NEAREST), T.RandomZoomOut(4, (1.0, 2.0), mask_fill=4), T.ScaleJitter((40, 50), interpolation=NEAREST), T.CenterCrop(50)],
     "chosen": [T.RandomApply([T.RandomResizedCrop(20, (0.2, 0.5), interpolation=NEAREST)], 0.5), T.CenterCrop(20)],
 }
 

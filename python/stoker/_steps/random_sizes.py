@@ -118,6 +118,7 @@ class RandomZoomOut(Transform):
 
     Args:
         fill: The value of the pixels around it: a number, or one for each channel.
+        mask_fill: The number that masks have there.
         side_range: How many times as large the new image is, (min, max).
         p: The probability.
 
@@ -128,18 +129,21 @@ class RandomZoomOut(Transform):
     (3, 96, 128)
     """
 
-    def __init__(self, fill: Any = 0, side_range: Sequence[float] = (1.0, 4.0), p: float = 0.5) -> None:
+    def __init__(
+        self, fill: Any = 0, side_range: Sequence[float] = (1.0, 4.0), p: float = 0.5, *, mask_fill: int = 0
+    ) -> None:
         if not 0.0 <= p <= 1.0:
             raise ValueError("`p` should be a floating point value in the interval [0.0, 1.0].")
         check_sequence(side_range, "side_range", (2,))
         if not 1.0 <= side_range[0] <= side_range[1]:
             raise ValueError(f"Invalid side range provided {side_range}.")
         self.fill = 0 if fill is None else fill
+        self.mask_fill = mask_fill
         self.side_range = side_range
         self.p = p
 
     def _spec(self) -> str:
-        return op("random_zoom_out", side_range=self.side_range, p=self.p, fill=self.fill)
+        return op("random_zoom_out", side_range=self.side_range, p=self.p, fill=self.fill, mask_fill=self.mask_fill or None)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(p={self.p}, fill={self.fill}, side_range={self.side_range})"

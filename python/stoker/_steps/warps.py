@@ -23,14 +23,21 @@ def _angles(value: Any, name: str, lengths: Sequence[int] = (2,)) -> list[float]
 
 
 class _Warp(Transform):
-    def __init__(self, interpolation: Any, fill: Any) -> None:
+    def __init__(self, interpolation: Any, fill: Any, mask_fill: int) -> None:
         self.interpolation = interpolation_mode(interpolation)
         if fill is not None and not isinstance(fill, (Sequence, numbers.Number)):
             raise TypeError("Fill should be either a sequence or a number.")
         self.fill = 0 if fill is None else fill
+        self.mask_fill = mask_fill
 
     def _warp_spec(self, name: str, **params: Any) -> str:
-        return op(name, **params, interpolation=filter_word(self.interpolation), fill=self.fill)
+        return op(
+            name,
+            **params,
+            interpolation=filter_word(self.interpolation),
+            fill=self.fill,
+            mask_fill=self.mask_fill or None,
+        )
 
 
 class RandomRotation(_Warp):
@@ -42,6 +49,7 @@ class RandomRotation(_Warp):
         expand: Make the result as large as the turned image. Otherwise it has the size of the image.
         center: The point (x, y) that stays where it is, from the upper left corner; None is the middle.
         fill: The value of pixels that come from outside the image: a number, or one for each channel.
+        mask_fill: The number that masks have there (stoker.datasets.ImageMaskFolder).
 
     Raises:
         TypeError, ValueError: As torchvision's RandomRotation.
@@ -57,11 +65,13 @@ class RandomRotation(_Warp):
         expand: bool = False,
         center: Sequence[float] | None = None,
         fill: Any = 0,
+        *,
+        mask_fill: int = 0,
     ) -> None:
         self.degrees = _angles(degrees, "degrees")
         if center is not None:
             check_sequence(center, "center", (2,))
-        super().__init__(interpolation, fill)
+        super().__init__(interpolation, fill, mask_fill)
         self.center = center
         self.expand = expand
 
@@ -88,7 +98,7 @@ class RandomAffine(_Warp):
         shear: The range of the angle along x: a number x means from -x to x, a pair is (min, max); with four numbers,
             the last two are the range along y. None does not shear.
         interpolation: As in RandomRotation.
-        fill: As in RandomRotation.
+        fill, mask_fill: As in RandomRotation.
         center: As in RandomRotation.
 
     Raises:
@@ -107,6 +117,8 @@ class RandomAffine(_Warp):
         interpolation: Any = InterpolationMode.NEAREST,
         fill: Any = 0,
         center: Sequence[float] | None = None,
+        *,
+        mask_fill: int = 0,
     ) -> None:
         self.degrees = _angles(degrees, "degrees")
         if translate is not None:
@@ -118,7 +130,7 @@ class RandomAffine(_Warp):
             if not all(factor > 0 for factor in scale):
                 raise ValueError("scale values should be positive")
         self.shear = None if shear is None else _angles(shear, "shear", (2, 4))
-        super().__init__(interpolation, fill)
+        super().__init__(interpolation, fill, mask_fill)
         if center is not None:
             check_sequence(center, "center", (2,))
         self.translate = translate
@@ -154,7 +166,7 @@ class RandomPerspective(_Warp):
         distortion_scale: How far corners move at most, as a fraction of half of the image, from 0 to 1.
         p: The probability.
         interpolation: As in RandomRotation.
-        fill: As in RandomRotation.
+        fill, mask_fill: As in RandomRotation.
 
     Raises:
         TypeError, ValueError: As torchvision's RandomPerspective; also if `p` is not from 0 to 1.
@@ -169,12 +181,14 @@ class RandomPerspective(_Warp):
         p: float = 0.5,
         interpolation: Any = InterpolationMode.BILINEAR,
         fill: Any = 0,
+        *,
+        mask_fill: int = 0,
     ) -> None:
         if not 0 <= p <= 1:
             raise ValueError(f"p={p!r} is not a probability: it must be from 0 to 1")
         if not 0 <= distortion_scale <= 1:
             raise ValueError("Argument distortion_scale value should be between 0 and 1")
-        super().__init__(interpolation, fill)
+        super().__init__(interpolation, fill, mask_fill)
         self.distortion_scale = distortion_scale
         self.p = p
 
@@ -207,7 +221,7 @@ class ElasticTransform(_Warp):
         sigma: How smoothly, likewise: the blur of the noise has a sigma of so many pixels. The image must be larger than
             four times that.
         interpolation: "bilinear" or "nearest", also as an InterpolationMode or Pillow's number.
-        fill: As in RandomRotation. Pixels near the border blend into it.
+        fill, mask_fill: As in RandomRotation. Pixels near the border blend into `fill`.
 
     Raises:
         TypeError, ValueError: As torchvision's ElasticTransform (v2).
@@ -222,10 +236,12 @@ class ElasticTransform(_Warp):
         sigma: float | Sequence[float] = 5.0,
         interpolation: Any = InterpolationMode.BILINEAR,
         fill: Any = 0,
+        *,
+        mask_fill: int = 0,
     ) -> None:
         self.alpha = _two(alpha, "alpha")
         self.sigma = _two(sigma, "sigma")
-        super().__init__(interpolation, fill)
+        super().__init__(interpolation, fill, mask_fill)
 
     def _spec(self) -> str:
         return self._warp_spec("elastic_transform", alpha=self.alpha, sigma=self.sigma)

@@ -187,20 +187,24 @@ static void choose_row(const struct st_view *in, const float *right, const float
     }
 }
 
-int st_image_displace(struct st_image *image, const struct st_displacement *by, enum st_filter filter,
-                      const uint8_t *fill, const char *op, struct stoker_error *err)
+int st_image_displace(struct st_image *image, const struct st_displacement *by, struct st_displaced how,
+                      const char *op, struct stoker_error *err)
 {
     struct st_view in, out;
     const int rc = st_image_pixels(image, false, false, &in, err);
     if (rc < 0)
         return rc;
+    if (image->numbers) {
+        how.filter = ST_FILTER_NEAREST;
+        st_image_number(image, how.mask_fill, how.fill);
+    }
     if (!st_view_take(&out, &image->work->arena, in.width, in.height, in.channels))
         return st_fail(err, STOKER_ENOMEM, "%s: no memory for an image of %d x %d pixels", op, in.width,
                        in.height);
     for (int32_t y = 0; y < in.height; y++) {
         const size_t first = (size_t)y * (size_t)in.width;
-        (filter == ST_FILTER_NEAREST ? choose_row : mix_row)(&in, by->right + first, by->down + first, y,
-                                                             fill, st_row(&out, y));
+        (how.filter == ST_FILTER_NEAREST ? choose_row : mix_row)(&in, by->right + first, by->down + first,
+                                                                 y, how.fill, st_row(&out, y));
     }
     st_image_set(image, out, false);
     return STOKER_OK;

@@ -25,9 +25,13 @@ int st_displacement_draw(struct st_displacement *out, struct st_rng *rng, const 
 /* The number of taps of the blur for a sigma. */
 int32_t st_displacement_taps(double sigma);
 
-/* Moves the pixels of an image of the same size: the nearest filter chooses pixels, all others mix them
- * bilinearly. `fill`, one value per channel, is for what comes from outside. */
-int st_image_displace(struct st_image *image, const struct st_displacement *by, enum st_filter filter,
-                      const uint8_t *fill, const char *op, struct stoker_error *err);
+struct st_displaced {
+    enum st_filter filter; /* the nearest chooses pixels, all others mix them bilinearly */
+    uint8_t fill[4];       /* of pixels that come from outside, */
+    uint8_t mask_fill;     /* and the same for masks, to which the nearest pixels move */
+};
+/* Moves the pixels of an image of the same size. */
+int st_image_displace(struct st_image *image, const struct st_displacement *by, struct st_displaced how,
+                      const char *op, struct stoker_error *err);
 
 #endif

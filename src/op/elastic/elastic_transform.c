@@ -8,6 +8,7 @@
 
 struct elastic_transform {
     struct st_list alpha, sigma, fill;
+    int32_t mask_fill;
     int32_t filter;
 };
 
@@ -36,6 +37,11 @@ static const struct st_param params[] = {
      .offset = offsetof(struct elastic_transform, fill),
      .max = 255,
      .help = "value of pixels from outside the image, or one per channel"},
+    {.name = "mask_fill",
+     .type = ST_PARAM_INT,
+     .offset = offsetof(struct elastic_transform, mask_fill),
+     .max = 255,
+     .help = "value of such pixels of masks"},
     {0},
 };
 
@@ -79,12 +85,12 @@ static int run(const void *self, struct st_rng *rng, struct st_image *image, str
 {
     const struct elastic_transform *e = self;
     struct st_displacement by = {.width = st_image_width(image), .height = st_image_height(image)};
-    uint8_t fill[4];
-    for (uint32_t c = 0; c < sizeof fill; c++)
-        fill[c] = (uint8_t)e->fill.value[c < e->fill.count ? c : 0];
+    struct st_displaced how = {.filter = (enum st_filter)e->filter, .mask_fill = (uint8_t)e->mask_fill};
+    for (uint32_t c = 0; c < sizeof how.fill; c++)
+        how.fill[c] = (uint8_t)e->fill.value[c < e->fill.count ? c : 0];
     const int rc =
         st_displacement_draw(&by, rng, e->alpha.value, e->sigma.value, &image->work->arena, name, err);
-    return rc < 0 ? rc : st_image_displace(image, &by, (enum st_filter)e->filter, fill, name, err);
+    return rc < 0 ? rc : st_image_displace(image, &by, how, name, err);
 }
 
 const struct st_op st_op_elastic_transform = {

@@ -193,11 +193,8 @@ static void fill_of(const struct st_image *image, const struct st_border *border
     const struct st_list *given = &border->fill;
     for (uint32_t c = 0; c < 4; c++)
         fill[c] = given->count == 1 ? (uint8_t)given->value[0] : (uint8_t)given->value[c];
-    if (!image->numbers)
-        return;
-    memset(fill, border->mask_fill, 4);
-    if (image->numbers->wide)
-        fill[1] = fill[2] = 0;
+    if (image->numbers)
+        st_image_number(image, (uint8_t)border->mask_fill, fill);
 }
 
 /* Makes the visible part of the image, and the border around it. */

@@ -30,6 +30,11 @@ static const struct st_param params[] = {
      .offset = offsetof(struct random_zoom_out, border.fill),
      .max = 255,
      .help = "value of the border, or one per channel"},
+    {.name = "mask_fill",
+     .type = ST_PARAM_INT,
+     .offset = offsetof(struct random_zoom_out, border.mask_fill),
+     .max = 255,
+     .help = "value of the border of masks"},
     {0},
 };
 

@@ -172,9 +172,11 @@ static int turn_image(struct st_image *image, const struct st_warp *warp, const 
     return STOKER_OK;
 }
 
-int st_image_warp(struct st_image *image, const struct st_warp *warp, const char *op,
+int st_image_warp(struct st_image *image, const struct st_warp *given, const char *op,
                   struct stoker_error *err)
 {
+    struct st_warp moved = *given;
+    const struct st_warp *warp = &moved;
     struct st_work *work = image->work;
     const struct st_warp_rows *rows = work->warp ? work->warp : st_warp_rows_for(ST_CPU_C);
     struct st_view in, out;
@@ -185,6 +187,10 @@ int st_image_warp(struct st_image *image, const struct st_warp *warp, const char
         rc = st_image_pixels(image, false, false, &in, err);
     if (rc < 0)
         return rc;
+    if (image->numbers) {
+        moved.filter = ST_FILTER_NEAREST;
+        st_image_number(image, warp->mask_fill, moved.fill);
+    }
     if ((uint64_t)imaxabs(in.stride) * (uint64_t)in.height > INT32_MAX)
         return st_fail(err, STOKER_ELIMIT, "%s: an image of %d x %d pixels is too large to be moved", op,
                        in.width, in.height);

@@ -23,6 +23,7 @@ struct st_warp {
     double map[8];
     enum st_filter filter; /* nearest, bilinear or bicubic */
     uint8_t fill[4];       /* of pixels that come from outside */
+    uint8_t mask_fill;     /* the same for masks, to which the nearest pixels move */
 };
 
 /* `op` is the op's name, for messages. */

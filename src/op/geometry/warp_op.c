@@ -38,6 +38,7 @@ int st_warp_run(const struct st_warp_params *params, struct st_warp *warp, struc
     warp->filter = (enum st_filter)params->filter;
     for (uint32_t c = 0; c < sizeof warp->fill; c++)
         warp->fill[c] = fill->count == 0 ? 0 : (uint8_t)fill->value[c < fill->count ? c : 0];
+    warp->mask_fill = (uint8_t)params->mask_fill;
     return st_image_warp(image, warp, op, err);
 }
 

@@ -10,7 +10,7 @@
 
 /* The parameters `interpolation`, `fill` and `center` of an op. */
 struct st_warp_params {
-    int32_t filter;
+    int32_t filter, mask_fill;
     struct st_list fill, centre;
 };
 /* Entries of the parameter table for a struct with a member `warp`. */
@@ -21,9 +21,14 @@ struct st_warp_params {
      .def = filter_by_default,                                                                          \
      .words = st_filter_words,                                                                          \
      .help = "nearest, bilinear or bicubic"},                                                           \
+    {.name = "fill",                                                                                    \
+     .type = ST_PARAM_LIST,                                                                             \
+     .offset = offsetof(owner, warp.fill),                                                              \
+     .max = 255,                                                                                        \
+     .help = "value of pixels from outside the image, or one per channel"},                             \
     {                                                                                                   \
-        .name = "fill", .type = ST_PARAM_LIST, .offset = offsetof(owner, warp.fill), .max = 255,        \
-        .help = "value of pixels from outside the image, or one per channel"                            \
+        .name = "mask_fill", .type = ST_PARAM_INT, .offset = offsetof(owner, warp.mask_fill),           \
+        .max = 255, .help = "value of such pixels of masks"                                             \
     }
 #define ST_WARP_CENTRE(owner)                                                                           \
     {                                                                                                   \
