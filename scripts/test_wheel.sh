@@ -27,7 +27,7 @@ fi
 
 bare() {
     inside sh -c 'for name in cc gcc clang pkg-config stoker; do ! command -v $name || exit 1; done'
-    ! inside dpkg-query -W -f '${Package}\n' | grep -- '-dev$'
+    inside dpkg-query -W -f '${Package}\n' | no_line -e '-dev$'
 }
 
 # The list of all files, without what Python and pip keep for themselves.
@@ -70,7 +70,7 @@ uninstall() {
     files >"$WORK/after-$SUITE"
     # Python may have compiled files of its own library meanwhile.
     diff <(grep -v __pycache__ "$WORK/before-$SUITE") <(grep -v __pycache__ "$WORK/after-$SUITE")
-    ! grep -i stoker "$WORK/after-$SUITE"
+    no_line -i stoker "$WORK/after-$SUITE"
 }
 
 # Nothing was written to stderr by a command that succeeded.
