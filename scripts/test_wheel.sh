@@ -39,7 +39,7 @@ pip() { inside python3 -m pip "$@"; }
 # NumPy comes from this machine, so that the system needs no network.
 install() {
     rm -rf "$SYSTEM/test"
-    mkdir -p "$SYSTEM/test/wheels" "$SYSTEM/test/torch"
+    mkdir -p "$SYSTEM/test/wheels" "$SYSTEM/test/with-torch"
     "$VENV/bin/python" -m pip download --quiet --only-binary :all: --python-version "$(python_version)" --no-deps \
         --platform "manylinux_2_28_$ARCH" --platform "manylinux_2_27_$ARCH" --platform "manylinux_2_17_$ARCH" \
         --dest "$SYSTEM/test/wheels" numpy
