@@ -83,7 +83,7 @@ def pages() -> None:
     assert "Nm stoker" in page.read_text()
     if shutil.which("man"):
         found = subprocess.run(["man", "-w", "stoker"], capture_output=True, text=True, check=True).stdout
-        assert found == f"{page}\n", found
+        assert Path(found.removesuffix("\n")).samefile(page), found  # Debian's /usr/local/man leads to share/man
     for shell, name in PAGES.items():
         assert (share / name).read_text() == program("completion", shell), name
 

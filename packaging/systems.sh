@@ -16,7 +16,8 @@ packages_of() {
     esac
 }
 
-# Runs a command inside of the system; what is mounted for it goes with it, also $TORCH, a folder with torch.
+# Runs a command inside of the system; what is mounted for it goes with it, also $TORCH, a folder with torch. Where
+# that is mounted must not be called torch: beside the program that runs, an empty folder would be a package of that name.
 inside() {
     unshare --mount --propagation private bash -ec '
         root=$1
@@ -24,9 +25,9 @@ inside() {
         mount --rbind /proc "$root/proc"
         mount --rbind /dev "$root/dev"
         if [ -n "$TORCH" ]; then
-            mount --bind "$TORCH" "$root/test/torch"
-            mount -o remount,bind,ro "$root/test/torch"
-            set -- PYTHONPATH=/test/torch "$@"
+            mount --bind "$TORCH" "$root/test/with-torch"
+            mount -o remount,bind,ro "$root/test/with-torch"
+            set -- PYTHONPATH=/test/with-torch "$@"
         fi
         exec chroot "$root" env -i PATH=/usr/local/bin:/usr/bin:/usr/sbin:/bin:/sbin HOME=/root \
             XDG_CACHE_HOME=/test/cache LC_ALL=C.UTF-8 SSL_CERT_FILE="${TRUSTED:-}" QEMU_CPU="$QEMU_CPU" PIP_BREAK_SYSTEM_PACKAGES=1 \

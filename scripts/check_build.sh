@@ -25,9 +25,6 @@ headers_alone() {
     return $bad
 }
 
-# Fails, and shows them, when lines of $1 do not match $2.
-no_line() { if grep -vE "$2" <<<"$1"; then return 1; fi; }
-
 # The functions that the header declares.
 declared() {
     grep -v '^ *\*' include/stoker/stoker.h | tr '\n' ' ' | grep -o 'STOKER_API [^;(]*(' |
@@ -42,7 +39,7 @@ exports_are_the_header() {
     diff <(declared) <(exported | sed 's/@.*//')
 }
 
-exports_have_versions() { no_line "$(exported)" '@@STOKER_[0-9]+\.[0-9]+$'; }
+exports_have_versions() { exported | no_line -vE '@@STOKER_[0-9]+\.[0-9]+$'; }
 
 soname() { readelf -d "$BUILD/libstoker.so" | grep 'SONAME.*\[libstoker\.so\.0\]'; }
 
@@ -51,7 +48,7 @@ hidden_names() {
     local names
     names=$(nm -g --defined-only "$BUILD/libstoker.a" | awk 'NF == 3 {print $3}' | sort -u)
     [ -n "$names" ]
-    no_line "$names" '^(st_|stoker_)'
+    no_line -vE '^(st_|stoker_)' <<<"$names"
 }
 
 tap_check "stoker.h compiles as C11" public_header cc -x c -std=c11

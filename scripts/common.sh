@@ -109,13 +109,24 @@ build_tests() {
     meson compile -C "build/test-$layer" -j "$(jobs)" "${programs[@]}"
 }
 
+# Runs grep with these arguments, and fails if it finds a line, which it shows, or cannot look. In the middle of a
+# function `! grep` would fail nothing: `set -e` ignores what `!` negates.
+no_line() {
+    local status=0
+    grep "$@" || status=$?
+    [ $status = 1 ]
+}
+
 # A check of a script that speaks TAP: what must hold, then the command. `tap_done` ends the script.
 tap_checks=0 tap_failed=0
 tap_check() {
     local what=$1 log=$ROOT/build/tap-check.$$.log
     shift
     tap_checks=$((tap_checks + 1))
-    # In the background, since bash ignores `set -e` in what an `if` runs.
+    # In the background, since bash ignores `set -e` in what an `if` runs. What is left of that: a check inside of
+    # `( ... ) || ...`, where every command but its last could fail unseen.
+    (set -e; false; true) &
+    if wait $!; then die "tap_check in a place where bash ignores set -e: $what"; fi
     (set -e; "$@") >"$log" 2>&1 &
     if wait $!; then
         echo "ok $tap_checks - $what"

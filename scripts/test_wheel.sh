@@ -27,7 +27,7 @@ fi
 
 bare() {
     inside sh -c 'for name in cc gcc clang pkg-config stoker; do ! command -v $name || exit 1; done'
-    ! inside dpkg-query -W -f '${Package}\n' | grep -- '-dev$'
+    inside dpkg-query -W -f '${Package}\n' | no_line -e '-dev$'
 }
 
 # The list of all files, without what Python and pip keep for themselves.
@@ -39,7 +39,7 @@ pip() { inside python3 -m pip "$@"; }
 # NumPy comes from this machine, so that the system needs no network.
 install() {
     rm -rf "$SYSTEM/test"
-    mkdir -p "$SYSTEM/test/wheels" "$SYSTEM/test/torch"
+    mkdir -p "$SYSTEM/test/wheels" "$SYSTEM/test/with-torch"
     "$VENV/bin/python" -m pip download --quiet --only-binary :all: --python-version "$(python_version)" --no-deps \
         --platform "manylinux_2_28_$ARCH" --platform "manylinux_2_27_$ARCH" --platform "manylinux_2_17_$ARCH" \
         --dest "$SYSTEM/test/wheels" numpy
@@ -70,7 +70,7 @@ uninstall() {
     files >"$WORK/after-$SUITE"
     # Python may have compiled files of its own library meanwhile.
     diff <(grep -v __pycache__ "$WORK/before-$SUITE") <(grep -v __pycache__ "$WORK/after-$SUITE")
-    ! grep -i stoker "$WORK/after-$SUITE"
+    no_line -i stoker "$WORK/after-$SUITE"
 }
 
 # Nothing was written to stderr by a command that succeeded.

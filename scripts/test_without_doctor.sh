@@ -21,9 +21,6 @@ names() {
 }
 without() { comm -23 <(names "$WHOLE" | sort) <(names "$PROGRAM" | sort); }
 
-# Fails, and shows them, when lines of file $1 match $2. (`set -e` does not see a `! grep`.)
-no_line() { if grep -E "$2" "$1"; then return 1; fi; }
-
 lacks_the_doctor_alone() {
     diff <(without) <(printf '%s\n' check doctor explain report run top tune)
     diff <(names "$PROGRAM") <(names "$WHOLE" | grep -vxF "$(without)")
@@ -33,7 +30,7 @@ help_has_what_there_is() {
     local name
     "$PROGRAM" --help >"$DIR/help"
     for name in $(names "$PROGRAM"); do grep -q "^  $name  " "$DIR/help"; done
-    for name in $(without); do no_line "$DIR/help" "^ +$name |\\(.*\\b$name\\b"; done
+    for name in $(without); do no_line -E "^ +$name |\\(.*\\b$name\\b" "$DIR/help"; done
 }
 
 says_so() { # in one sentence, on standard error, with exit status 2
@@ -50,7 +47,7 @@ says_so() { # in one sentence, on standard error, with exit status 2
     done
     "$PROGRAM" tun 2>"$DIR/err" || status=$? # nearest to `tune`, which is no advice here
     [ "$status" = 2 ]
-    no_line "$DIR/err" 'Did you mean'
+    no_line 'Did you mean' "$DIR/err"
 }
 
 completes_what_there_is() {
@@ -59,7 +56,7 @@ completes_what_there_is() {
         "$PROGRAM" completion "$shell" >"$DIR/completion.$shell"
         for name in pack info completion; do grep -qw "$name" "$DIR/completion.$shell"; done
         for name in $(without); do
-            no_line "$DIR/completion.$shell" "^ +$name\)|'$name:|-a $name |_from $name'|_words \".* $name "
+            no_line -E "^ +$name\)|'$name:|-a $name |_from $name'|_words \".* $name " "$DIR/completion.$shell"
         done
     done
     bash -n "$DIR/completion.bash"

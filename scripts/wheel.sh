@@ -55,7 +55,7 @@ fi
 ARCH=$1
 DEBIAN=$(debian_arch "$ARCH")
 POLICY=manylinux_2_31_$ARCH
-LIMIT_MB=12
+LIMIT_MB=13
 OUT=$WORK/$ARCH
 SYSROOT=$ROOT/build/sysroot-$DEBIAN-bullseye
 missing=$(missing_tools "$ARCH")

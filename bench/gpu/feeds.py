@@ -53,7 +53,7 @@ def stoker_data(setting):
         T.RandomResizedCrop(setting.size), T.RandomHorizontalFlip(), T.ToTensor(), T.Normalize(MEAN, STD)]))
 
 
-def wait_for_engines(loader, seconds=20.0):
+def wait_for_hardware(loader, seconds=20.0):
     """Until the JPEG hardware is open, in both of the loader's threads for it, or cannot be used."""
     until = time.perf_counter() + seconds
     device = loader.stats()["device"]
@@ -66,7 +66,7 @@ def learn(loader, seconds=60.0):
     """Epochs until every file that the JPEG hardware can decode is known to decode: until one learns no more. Returns what
     happened, in words."""
     began, before, epochs, count = time.perf_counter(), -1, 0, len(loader.dataset)
-    wait_for_engines(loader)
+    wait_for_hardware(loader)
     while (known := loader.stats()["device"]["files_known"]) not in (before, count):
         if loader.stats()["device"]["jpeg_hardware_note"] or time.perf_counter() - began > seconds:
             break
@@ -96,7 +96,7 @@ class Stoker(Feed):
                    "memory_format": "channels_last", **(where if setting.device != "cpu" else {})}
         self.loader = stoker.DataLoader(data, sampler=sampler(data), **options)
         if jpeg_hardware != "off" and setting.device != "cpu":
-            wait_for_engines(self.loader)
+            wait_for_hardware(self.loader)
         self.batches = iter(self.loader)
 
     def __next__(self):

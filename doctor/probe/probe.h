@@ -44,6 +44,7 @@ struct dr_probe {
     void (*close)(void *state); /* safe after a failed open */
     uint32_t pause_ms; /* between samples, whose values hold until the next; 0: in every tick */
 };
+enum { DR_PROBES_MOST = 32 }; /* the room of a recorder; registry.c asserts it */
 extern const struct dr_probe *const dr_probes[]; /* NULL at the end */
 
 #endif

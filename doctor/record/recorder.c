@@ -19,7 +19,7 @@
 
 #define PERIOD_NS      UINT64_C(100000000)
 #define PERIOD_MOST_NS UINT64_C(1000000000)
-enum { OWN_SHARE = 100 /* ticks may take 1/N of the time */, PROBES_MOST = 32 };
+enum { OWN_SHARE = 100 /* ticks may take 1/N of the time */ };
 
 struct dr_recorder {
     struct dr_samples *samples;
@@ -27,8 +27,8 @@ struct dr_recorder {
     struct dr_limits limits, written;
     struct dr_absent absent;
     uint32_t absent_written;
-    void *state[PROBES_MOST]; /* NULL: this probe provides nothing */
-    uint64_t probed_ns[PROBES_MOST];
+    void *state[DR_PROBES_MOST]; /* NULL: this probe provides nothing */
+    uint64_t probed_ns[DR_PROBES_MOST];
     double machine[DR_MACHINE_COUNT]; /* the latest values */
     int8_t source[DR_MACHINE_COUNT];  /* the probes that they are from */
     uint64_t before_ns, flushed_ns;
@@ -91,7 +91,7 @@ uint64_t dr_recorder_tick(struct dr_recorder *recorder)
 {
     const uint64_t now = st_now_ns(), cpu = st_thread_cpu_ns();
     dr_tree_sample(recorder->tree, now);
-    for (int k = 0; dr_probes[k] && k < PROBES_MOST; k++)
+    for (int k = 0; dr_probes[k]; k++)
         if (recorder->state[k] &&
             now - recorder->probed_ns[k] + PERIOD_NS / 2 >= dr_probes[k]->pause_ms * UINT64_C(1000000))
             sample(recorder, k, now);
@@ -132,7 +132,7 @@ uint32_t dr_recorder_processes(const struct dr_recorder *recorder)
 
 static void open_probes(struct dr_recorder *recorder)
 {
-    for (int k = 0; dr_probes[k] && k < PROBES_MOST; k++) {
+    for (int k = 0; dr_probes[k]; k++) {
         void *state = st_calloc(1, dr_probes[k]->state_size);
         if (state && !dr_probes[k]->open(state, "", &recorder->limits, &recorder->absent)) {
             dr_probes[k]->close(state);
@@ -182,7 +182,7 @@ void dr_recorder_close(struct dr_recorder *recorder)
 {
     if (!recorder)
         return;
-    for (int k = 0; dr_probes[k] && k < PROBES_MOST; k++)
+    for (int k = 0; dr_probes[k]; k++)
         if (recorder->state[k]) {
             dr_probes[k]->close(recorder->state[k]);
             free(recorder->state[k]);

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any, Unpack, cast
 
 from . import _ext, datasets
+from ._base.suggest import suggests_keywords
 from ._data.fields import Fields, fields_text
 from ._data.file_options import Where, joined, where_options
 
@@ -22,6 +23,7 @@ _KINDS: dict[str, Any] = {
 }
 
 
+@suggests_keywords
 def open(
     path_or_uri: Any,
     fields: Fields = None,

@@ -88,7 +88,7 @@ class Screen:
         if not self.live:
             return
         now = time.monotonic()
-        if done < total and now - self._drawn < 0.05:
+        if 0 < done < total and now - self._drawn < 0.05:  # the first stays for seconds, while torch is imported
             return
         self._drawn = now
         full = 30 * done // max(total, 1)

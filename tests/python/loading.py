@@ -31,6 +31,12 @@ def augmenting():
     )
 
 
+def evaluation(module):
+    return module.Compose(
+        [module.Resize(40), module.CenterCrop(32), module.ToTensor(), module.Normalize(MEAN, STD)]
+    )
+
+
 def batches(loader):
     return [batch.tolist() for batch in loader]
 

@@ -43,10 +43,10 @@ assert before == (dict(os.environ), subprocess.check_output(["env", "-0"]))
 
 
 @pytest.mark.parametrize(
-    ("variable", "started", "engines", "said"),
+    ("variable", "started", "hardware", "said"),
     [(None, True, 1, True), (None, True, 0, False), (None, False, 1, False), ("8", True, 1, False)],
 )
-def test_a_note_if_cuda_had_started_before_the_loader(tree, monkeypatch, variable, started, engines, said):
+def test_a_note_if_cuda_had_started_before_the_loader(tree, monkeypatch, variable, started, hardware, said):
     monkeypatch.setattr(gpu_queues, "_asked", False)
     monkeypatch.setattr(gpu_queues, "_asked_too_late", False)
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: started)
@@ -63,7 +63,7 @@ def test_a_note_if_cuda_had_started_before_the_loader(tree, monkeypatch, variabl
     loader = stoker.DataLoader(stoker.datasets.ImageFolder(tree, T.ToTensor()))
     batches = iter(loader)
     next(batches)
-    notes = engine_stats({**loader._native.engine().stats(), "jpeg_hardware_open": engines}, "cuda:0")["notes"]
+    notes = engine_stats({**loader._native.engine().stats(), "jpeg_hardware_open": hardware}, "cuda:0")["notes"]
     assert any("CUDA_DEVICE_MAX_CONNECTIONS=32" in note for note in notes) == said
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The examples, the demo and the program run as a user runs them."""
+import functools
 import json
 import os
 import re
@@ -28,24 +29,32 @@ def run(*command, **more):
                           stdin=subprocess.DEVNULL, **more)
 
 
-def test_train_like_resumes_exactly(folder):
-    got = run(sys.executable, ROOT / "examples" / "resume" / "train.py", folder)
-    assert got.returncode == 0, got.stderr
-    assert "6 steps, 24 images" in got.stdout
-    assert "resumed run is the same: True" in got.stdout
-
-
 @pytest.fixture()
-def train(monkeypatch, capsys):
-    """Runs the training example in this process, since importing torch takes longer than the training."""
-    pytest.importorskip("torchvision")
+def example(monkeypatch, capsys, one_thread):
+    """Runs an example in this process, since importing torch takes longer than the training."""
 
-    def run_it(*arguments):
+    def run_it(name, *arguments):
         monkeypatch.setattr(sys, "argv", ["train.py", *map(str, arguments)])
-        runpy.run_path(str(ROOT / "examples" / "imagenet" / "train.py"), run_name="__main__")
+        try:
+            runpy.run_path(str(ROOT / "examples" / name / "train.py"), run_name="__main__")
+        except SystemExit as ended:
+            if ended.code:
+                raise
         return capsys.readouterr().out
 
     return run_it
+
+
+@pytest.fixture()
+def train(example):
+    pytest.importorskip("torchvision")
+    return functools.partial(example, "imagenet")
+
+
+def test_train_like_resumes_exactly(folder, example):
+    said = example("resume", folder)
+    assert "6 steps, 24 images" in said
+    assert "resumed run is the same: True" in said
 
 
 def test_training_resumes_with_the_same_weights(folder, tmp_path, train):

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import warnings
+from enum import Enum
 
 import pytest
 import stoker
@@ -16,6 +17,7 @@ import torch.utils.data as tud
 import torchvision.transforms as V1
 from conftest import picture, save_tree
 from stoker import transforms as T
+from stoker._data.file_options import Where
 from torchvision.datasets import ImageFolder
 
 
@@ -98,6 +100,53 @@ def test_unknown_keywords(data):
     for signature in (inspect.signature(stoker.DataLoader), inspect.signature(stoker.DataLoader.__init__)):
         assert "num_workers" in signature.parameters
         assert inspect.Parameter.VAR_KEYWORD not in {p.kind for p in signature.parameters.values()}
+
+
+def classes_with_keywords():
+    for module in (stoker.datasets, stoker.transforms, stoker.audio):
+        for name in module.__all__:
+            made = getattr(module, name)
+            if inspect.isclass(made) and not issubclass(made, Enum) and made.__init__ is not object.__init__:
+                yield pytest.param(made, id=f"{module.__name__}.{name}")
+
+
+@pytest.mark.parametrize("made", list(classes_with_keywords()))
+def test_every_class_suggests_its_keywords(made):
+    parameters = inspect.signature(made).parameters
+    keywords = [name for name, parameter in parameters.items() if parameter.kind != parameter.VAR_KEYWORD]
+    if len(keywords) < len(parameters):
+        keywords += Where.__annotations__
+    assert keywords
+    for name in keywords:
+        wrong = name + name[-1] if len(name) > 1 else name.upper()
+        with pytest.raises(TypeError) as info:
+            made(**{wrong: None})
+        assert str(info.value) == f"{made.__name__}.__init__() got an unexpected keyword argument '{wrong}'"
+        assert info.value.__notes__ == [f"Did you mean '{name}'?"]
+    with pytest.raises(TypeError, match="xyzzy") as info:
+        made(**dict.fromkeys([*parameters][:1], []), xyzzy=1)
+    assert not hasattr(info.value, "__notes__")
+
+
+def test_a_class_derived_from_ours_suggests_its_own_keywords(even_tree):
+    class Cats(stoker.datasets.ImageFolder):
+        def __init__(self, root, kittens=False, **options):
+            super().__init__(root, **options)
+            self.kittens = kittens
+
+    assert Cats(even_tree, kittens=True, transform=T.ToTensor()).kittens
+    with pytest.raises(TypeError, match=r"Cats.__init__\(\) .*'transfrom'") as info:
+        Cats(even_tree, transfrom=T.ToTensor())
+    assert info.value.__notes__ == ["Did you mean 'transform'?"]
+
+
+def test_open_suggests_its_keywords(even_tree):
+    for wrong, meant in (("transfrom", "transform"), ("index_dirr", "index_dir")):
+        with pytest.raises(TypeError, match=rf"open\(\) got an unexpected keyword argument '{wrong}'") as info:
+            stoker.open(even_tree, **{wrong: None})
+        assert info.value.__notes__ == [f"Did you mean '{meant}'?"]
+    with pytest.raises(TypeError, match="xyzzy= is not an option; these are: index_dir, cache_dir"):
+        stoker.open(even_tree, xyzzy=1)
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,10 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar, cast
+from types import FunctionType
+from typing import Any, TypeVar, Unpack, cast, get_args, get_origin, get_type_hints
 
-_Init = TypeVar("_Init", bound=Callable[..., None])
+_Called = TypeVar("_Called", bound=Callable[..., Any])
 
 
 def similar(name: str, known: Iterable[str]) -> str | None:
@@ -24,22 +25,46 @@ def similar(name: str, known: Iterable[str]) -> str | None:
     return by_lower[found[0]] if found else None
 
 
-def suggests_keywords(init: _Init) -> _Init:
-    """Make an __init__ suggest the right name if a keyword argument is unknown."""
-    known = inspect.signature(init).parameters
+def suggests_keywords(called: _Called) -> _Called:
+    """Make a function or an __init__ suggest the right name if a keyword argument is unknown."""
+    parameters = inspect.signature(called).parameters
+    takes_more = any(parameter.kind == parameter.VAR_KEYWORD for parameter in parameters.values())
 
-    @functools.wraps(init)
-    def checked(self: Any, *args: Any, **options: Any) -> None:
+    @functools.wraps(called)
+    def checked(*args: Any, **options: Any) -> Any:
         for name in options:
-            if name not in known:
-                error = TypeError(f"{type(self).__name__}.__init__() got an unexpected keyword argument '{name}'")
-                meant = similar(name, known)
-                if meant is not None:
-                    error.add_note(f"Did you mean '{meant}'?")  # the message stays Python's
-                raise error
-        init(self, *args, **options)
+            if name not in parameters:
+                _check(name, called, args, takes_more)
+        return called(*args, **options)
 
-    return cast(_Init, checked)
+    return cast(_Called, checked)
+
+
+def _check(name: str, called: Callable[..., Any], args: tuple[Any, ...], takes_more: bool) -> None:
+    known = [each for each in inspect.signature(called).parameters if each != "self"]
+    if takes_more:
+        hint = get_type_hints(called).get(known.pop())
+        if get_origin(hint) is not Unpack:
+            return
+        known += get_type_hints(get_args(hint)[0])
+    meant = similar(name, known)
+    if name in known or (takes_more and meant is None):  # what is like nothing, `called` refuses itself
+        return
+    where = f"{type(args[0]).__name__}.__init__" if called.__name__ == "__init__" else called.__name__
+    error = TypeError(f"{where}() got an unexpected keyword argument '{name}'")
+    if meant is not None:
+        error.add_note(f"Did you mean '{meant}'?")  # the message stays Python's
+    raise error
+
+
+class SuggestsKeywords:
+    """Base of classes whose __init__, and that of each class derived from them, suggests keywords."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        init = vars(cls).get("__init__")
+        if isinstance(init, FunctionType):
+            cls.__init__ = suggests_keywords(init)  # type: ignore[method-assign]
 
 
 def no_attribute(module: str, name: str, known: Iterable[str], library: str = "") -> AttributeError:

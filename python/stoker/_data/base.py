@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import _ext
+from .._base.suggest import SuggestsKeywords
 from .._base.tables import counted
 from .._base.tensors import default_seed, to_numpy, to_torch, torch_if_installed
 from .fields import AUDIO, worked_on
@@ -20,7 +21,7 @@ from .in_python import callable_for, engine_text, key_of
 from .rescue import Rescue, pixel_limit, rescue_for
 
 
-class EngineDataset:
+class EngineDataset(SuggestsKeywords):
     """Base class of all datasets in stoker.datasets: the engine knows where the bytes of each sample are.
 
     `len(data)` and `data[i]` work as in torch, so that every dataset also works in torch's DataLoader. Any number

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._base.suggest import SuggestsKeywords
 from .._base.tensors import default_seed, torch_if_installed
 from .._base.unmodified import changes_of_step
 from . import single
@@ -19,7 +20,7 @@ from .mix import BatchTransform
 _calls = itertools.count()
 
 
-class Transform:
+class Transform(SuggestsKeywords):
     """Base class of all transforms in stoker.transforms and stoker.audio.
 
     A transform is a description; the engine does the work. Calling one with a single image runs it in the

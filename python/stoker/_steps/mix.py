@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from .. import _ext
+from .._base.suggest import SuggestsKeywords
 from .._base.tables import counted
 from .._base.tensors import default_seed, torch_if_installed
 
@@ -60,7 +61,7 @@ def _soft_labels(labels: Any, classes: int | None, lam: float) -> Any:
     return labels.roll(1, 0).mul_(1.0 - lam).add_(labels.mul(lam))
 
 
-class BatchTransform:
+class BatchTransform(SuggestsKeywords):
     """Base class of transforms that work on whole batches."""
 
     def _apply(self, images: Any, labels: Any, key: DrawKey) -> tuple[Any, Any]:
