@@ -17,10 +17,12 @@ static int add_edits(PyObject *module)
         [STOKER_EDIT_MIRROR] = "EDIT_MIRROR",       [STOKER_EDIT_FLIP] = "EDIT_FLIP",
         [STOKER_EDIT_BRIGHTNESS] = "EDIT_BRIGHTNESS", [STOKER_EDIT_CONTRAST] = "EDIT_CONTRAST",
         [STOKER_EDIT_SATURATION] = "EDIT_SATURATION", [STOKER_EDIT_HUE] = "EDIT_HUE",
-        [STOKER_EDIT_GREY] = "EDIT_GREY",
+        [STOKER_EDIT_GREY] = "EDIT_GREY",           [STOKER_EDIT_SHARPNESS] = "EDIT_SHARPNESS",
+        [STOKER_EDIT_SOLARIZE] = "EDIT_SOLARIZE",   [STOKER_EDIT_POSTERIZE] = "EDIT_POSTERIZE",
+        [STOKER_EDIT_AUTOCONTRAST] = "EDIT_AUTOCONTRAST", [STOKER_EDIT_EQUALIZE] = "EDIT_EQUALIZE",
     };
 
-    for (int k = STOKER_EDIT_CROP; k <= STOKER_EDIT_GREY; k++)
+    for (int k = STOKER_EDIT_CROP; k <= STOKER_EDIT_EQUALIZE; k++)
         if (PyModule_AddIntConstant(module, names[k], k) < 0)
             return -1;
     return 0;

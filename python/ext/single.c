@@ -92,6 +92,9 @@ static Py_ssize_t numbers_of(enum stoker_edit_kind kind)
     case STOKER_EDIT_CONTRAST:
     case STOKER_EDIT_SATURATION:
     case STOKER_EDIT_HUE:
+    case STOKER_EDIT_SHARPNESS:
+    case STOKER_EDIT_SOLARIZE:
+    case STOKER_EDIT_POSTERIZE:
         return 1;
     default:
         return 0;
@@ -107,7 +110,7 @@ static int read_edit(PyObject *tuple, struct stoker_edit *edit)
     Py_ssize_t count;
 
     *edit = (struct stoker_edit){0};
-    if (kind < STOKER_EDIT_CROP || kind > STOKER_EDIT_GREY) {
+    if (kind < STOKER_EDIT_CROP || kind > STOKER_EDIT_EQUALIZE) {
         if (!PyErr_Occurred())
             PyErr_Format(PyExc_ValueError, "%R is not an edit", tuple);
         return -1;

@@ -15,6 +15,11 @@ EDIT_CONTRAST: int
 EDIT_SATURATION: int
 EDIT_HUE: int
 EDIT_GREY: int
+EDIT_SHARPNESS: int
+EDIT_SOLARIZE: int
+EDIT_POSTERIZE: int
+EDIT_AUTOCONTRAST: int
+EDIT_EQUALIZE: int
 
 class StokerError(RuntimeError):
     """Base class of all errors of the engine."""

@@ -41,7 +41,15 @@ from ._steps.arguments import (
     op,
     pair,
 )
-from ._steps.base import Compose, RandomApply, Transform, functional_apply, pipeline_text
+from ._steps.base import Compose, RandomApply, Transform, WithProbability, functional_apply, pipeline_text
+from ._steps.colours import (
+    RandomAdjustSharpness,
+    RandomAutocontrast,
+    RandomEqualize,
+    RandomInvert,
+    RandomPosterize,
+    RandomSolarize,
+)
 from ._steps.mix import CutMix, MixUp, RandomChoice
 from ._steps.tensor_ops import ConvertImageDtype, Normalize, PILToTensor, RandomErasing, ToTensor
 
@@ -58,13 +66,19 @@ __all__ = [
     "Normalize",
     "PILToTensor",
     "Pad",
+    "RandomAdjustSharpness",
     "RandomApply",
+    "RandomAutocontrast",
     "RandomChoice",
     "RandomCrop",
+    "RandomEqualize",
     "RandomErasing",
     "RandomGrayscale",
     "RandomHorizontalFlip",
+    "RandomInvert",
+    "RandomPosterize",
     "RandomResizedCrop",
+    "RandomSolarize",
     "RandomVerticalFlip",
     "Resize",
     "ToTensor",
@@ -291,22 +305,7 @@ class RandomResizedCrop(Transform):
         )
 
 
-class _WithProbability(Transform):
-    _name = ""
-
-    def __init__(self, p: float) -> None:
-        if not (isinstance(p, numbers.Real) or hasattr(p, "item")) or not 0 <= p <= 1:
-            raise ValueError(f"p={p!r} is not a probability: it must be from 0 to 1")
-        self.p = p
-
-    def _spec(self) -> str:
-        return op(self._name, p=self.p)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(p={self.p})"
-
-
-class RandomHorizontalFlip(_WithProbability):
+class RandomHorizontalFlip(WithProbability):
     """Flip the image left to right with probability `p`.
 
     Args:
@@ -325,7 +324,7 @@ class RandomHorizontalFlip(_WithProbability):
         super().__init__(p)
 
 
-class RandomVerticalFlip(_WithProbability):
+class RandomVerticalFlip(WithProbability):
     """Flip the image upside down with probability `p`.
 
     Args:
@@ -344,7 +343,7 @@ class RandomVerticalFlip(_WithProbability):
         super().__init__(p)
 
 
-class RandomGrayscale(_WithProbability):
+class RandomGrayscale(WithProbability):
     """Remove the colour with probability `p`. The number of channels stays the same.
 
     Args:

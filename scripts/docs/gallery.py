@@ -54,6 +54,12 @@ _OF_IMAGES = {
         "ColorJitter": Shown("T.ColorJitter(brightness=0.5, contrast=0.5, saturation=0.5, hue=0.2)", 3),
         "Grayscale": Shown("T.Grayscale()"),
         "RandomGrayscale": Shown("T.RandomGrayscale(p=1)"),
+        "RandomInvert": Shown("T.RandomInvert(p=1)"),
+        "RandomPosterize": Shown("T.RandomPosterize(2, p=1)"),
+        "RandomSolarize": Shown("T.RandomSolarize(128, p=1)"),
+        "RandomAutocontrast": Shown("T.RandomAutocontrast(p=1)"),
+        "RandomEqualize": Shown("T.RandomEqualize(p=1)"),
+        "RandomAdjustSharpness": Shown("T.RandomAdjustSharpness(8, p=1)"),
         "GaussianBlur": Shown("T.GaussianBlur(13, sigma=(0.1, 4.0))", 3),
     },
     "Tensors": {

@@ -10,6 +10,7 @@
 #include "op/colour/colour.h"
 #include "pipe/steps.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 enum {
@@ -174,6 +175,26 @@ static int change_colour(struct st_image *image, const struct stoker_edit *edit,
     return st_image_do(image, (struct st_pending){.kind = kind, .factor = (float)edit->factor}, err);
 }
 
+static int solarize(struct st_image *image, const struct stoker_edit *edit, struct stoker_error *err)
+{
+    if (isnan(edit->factor))
+        return st_fail(err, STOKER_EINVAL, "a threshold must be a number");
+    return st_image_do(image,
+                       (struct st_pending){.kind = ST_PENDING_SOLARIZE,
+                                           .level = st_solarize_level(edit->factor)},
+                       err);
+}
+
+static int posterize(struct st_image *image, const struct stoker_edit *edit, struct stoker_error *err)
+{
+    if (!(edit->factor >= 1 && edit->factor <= 8) || edit->factor != floor(edit->factor))
+        return st_fail(err, STOKER_EINVAL, "cannot keep %g bits of 8", edit->factor);
+    return st_image_do(image,
+                       (struct st_pending){.kind = ST_PENDING_POSTERIZE,
+                                           .level = st_posterize_mask((int32_t)edit->factor)},
+                       err);
+}
+
 static int apply(struct st_image *image, const struct stoker_edit *edit, struct stoker_error *err)
 {
     const double most = 1e6; /* as color_jitter allows */
@@ -199,6 +220,16 @@ static int apply(struct st_image *image, const struct stoker_edit *edit, struct 
         return change_colour(image, edit, ST_PENDING_HUE, -0.5, 0.5, err);
     case STOKER_EDIT_GREY:
         return st_image_do(image, (struct st_pending){.kind = ST_PENDING_GREY}, err);
+    case STOKER_EDIT_SHARPNESS:
+        return change_colour(image, edit, ST_PENDING_SHARPNESS, -most, most, err);
+    case STOKER_EDIT_SOLARIZE:
+        return solarize(image, edit, err);
+    case STOKER_EDIT_POSTERIZE:
+        return posterize(image, edit, err);
+    case STOKER_EDIT_AUTOCONTRAST:
+        return st_image_do(image, (struct st_pending){.kind = ST_PENDING_AUTOCONTRAST}, err);
+    case STOKER_EDIT_EQUALIZE:
+        return st_image_do(image, (struct st_pending){.kind = ST_PENDING_EQUALIZE}, err);
     }
     return st_fail(err, STOKER_EINVAL, "there is no edit of kind %d", (int)edit->kind);
 }

@@ -11,6 +11,8 @@
     X(random_resized_crop) X(random_horizontal_flip) X(random_vertical_flip) \
     X(pad) X(color_jitter) X(grayscale) \
     X(random_grayscale) X(gaussian_blur) X(random_erasing) \
+    X(random_invert) X(random_posterize) X(random_solarize) \
+    X(random_autocontrast) X(random_equalize) X(random_adjust_sharpness) \
     X(random_apply) X(to_tensor) X(pil_to_tensor) \
     X(convert_image_dtype) X(normalize) \
     X(audio_decode) X(audio_resample) X(audio_mono) X(audio_channels) X(audio_crop) \

@@ -82,6 +82,12 @@ def _resize(t: Any) -> Transform:
     return T.Resize(size, t.interpolation, t.max_size, t.antialias)
 
 
+def _posterize(t: Any) -> Transform:
+    if not isinstance(t.bits, int) or not 1 <= t.bits <= 8:
+        raise NotImplementedError(f"{t!r} cannot be compiled: bits must be an integer from 1 to 8")
+    return T.RandomPosterize(t.bits, t.p)
+
+
 def _jitter(t: Any) -> Transform:
     values = [t.brightness, t.contrast, t.saturation, t.hue]
     return T.ColorJitter(*(0 if value is None else value for value in values))
@@ -123,14 +129,20 @@ _CONVERTERS: dict[str, Callable[[Any], Transform]] = {
     "PILToTensor": lambda t: _ToImage(),
     "Pad": _pad,
     "RGB": lambda t: _ToRGB(),
+    "RandomAdjustSharpness": lambda t: T.RandomAdjustSharpness(t.sharpness_factor, t.p),
     "RandomApply": lambda t: T.RandomApply(list(t.transforms), t.p),
+    "RandomAutocontrast": lambda t: T.RandomAutocontrast(t.p),
     "RandomCrop": _random_crop,
+    "RandomEqualize": lambda t: T.RandomEqualize(t.p),
     "RandomErasing": _erasing,
     "RandomGrayscale": lambda t: T.RandomGrayscale(t.p),
     "RandomHorizontalFlip": lambda t: T.RandomHorizontalFlip(t.p),
+    "RandomInvert": lambda t: T.RandomInvert(t.p),
+    "RandomPosterize": _posterize,
     "RandomResizedCrop": lambda t: T.RandomResizedCrop(
         t.size, t.scale, t.ratio, t.interpolation, t.antialias
     ),
+    "RandomSolarize": lambda t: T.RandomSolarize(t.threshold, t.p),
     "RandomVerticalFlip": lambda t: T.RandomVerticalFlip(t.p),
     "Resize": _resize,
     "ToDtype": _to_dtype,

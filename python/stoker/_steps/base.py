@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import numbers
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -64,6 +65,23 @@ class Transform:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
+
+
+class WithProbability(Transform):
+    """Base class of transforms that do something with probability `p`."""
+
+    _name = ""
+
+    def __init__(self, p: float) -> None:
+        if not (isinstance(p, numbers.Real) or hasattr(p, "item")) or not 0 <= p <= 1:
+            raise ValueError(f"p={p!r} is not a probability: it must be from 0 to 1")
+        self.p = p
+
+    def _spec(self) -> str:
+        return op(self._name, p=self.p)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(p={self.p})"
 
 
 class Compose(Transform):
@@ -153,6 +171,9 @@ _DIFFERS_ON_TENSORS = {
     "ColorJitter",
     "GaussianBlur",
     "Grayscale",
+    "RandomAdjustSharpness",
+    "RandomAutocontrast",
+    "RandomEqualize",
     "RandomGrayscale",
     "PILToTensor",
     "ToTensor",
@@ -203,6 +224,8 @@ def _refuse_other_arithmetic(transforms: Any) -> None:
 def _differs_on_tensors(step: Any, name: str, is_float: bool) -> bool:
     if name in ("Pad", "RandomCrop") and ".v2" not in type(step).__module__ and not isinstance(step.fill, (int, float)):
         return True  # v1 accepts one value only for tensors
+    if name in ("RandomInvert", "RandomPosterize", "RandomSolarize"):
+        return is_float or getattr(step, "threshold", 0) > 255
     if name == "RandomCrop":
         return is_float and (step.padding is not None or step.pad_if_needed)
     return name in _DIFFERS_ON_TENSORS

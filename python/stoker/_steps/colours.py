@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Transforms that change values with a given probability: invert, posterize, solarize, autocontrast, equalize, sharpness."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Any
+
+from .arguments import op
+from .base import WithProbability
+
+_SHARPEST = 1e6
+
+
+def _number(value: Any, name: str) -> float:
+    if isinstance(value, bool) or not (isinstance(value, numbers.Real) or hasattr(value, "item")):
+        raise TypeError(f"{name}={value!r} is not a number")
+    return float(value)
+
+
+class RandomInvert(WithProbability):
+    """Invert all values with probability `p`: 0 becomes 255, and so on.
+
+    Args:
+        p: The probability.
+
+    Raises:
+        ValueError: `p` is not from 0 to 1.
+
+    >>> T.functional_apply(T.RandomInvert(p=1), np.arange(6, dtype=np.uint8).reshape(1, 2, 3)).tolist()
+    [[[255, 252]], [[254, 251]], [[253, 250]]]
+    """
+
+    _name = "random_invert"
+
+    def __init__(self, p: float = 0.5) -> None:
+        super().__init__(p)
+
+
+class RandomPosterize(WithProbability):
+    """Keep only the highest bits of all values, with probability `p`.
+
+    Args:
+        bits: How many bits of each value are kept, 1 to 8.
+        p: The probability.
+
+    Raises:
+        TypeError: `bits` is not an integer.
+        ValueError: `bits` is not from 1 to 8, or `p` not from 0 to 1.
+
+    >>> T.functional_apply(T.RandomPosterize(2, p=1), np.full((1, 1, 3), 200, np.uint8)).tolist()
+    [[[192]], [[192]], [[192]]]
+    """
+
+    def __init__(self, bits: int, p: float = 0.5) -> None:
+        super().__init__(p)
+        if isinstance(bits, bool) or not isinstance(bits, numbers.Integral):
+            raise TypeError(f"bits={bits!r} is not an integer")
+        if not 1 <= bits <= 8:
+            raise ValueError(f"bits={bits} must be from 1 to 8")
+        self.bits = bits
+
+    def _spec(self) -> str:
+        return op("random_posterize", bits=self.bits, p=self.p)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(bits={self.bits},p={self.p})"
+
+
+class RandomSolarize(WithProbability):
+    """Invert the values from a threshold on, with probability `p`.
+
+    Args:
+        threshold: The lowest value that is inverted.
+        p: The probability.
+
+    Raises:
+        TypeError: `threshold` is not a number.
+        ValueError: `p` is not from 0 to 1.
+
+    >>> T.functional_apply(T.RandomSolarize(192.0, p=1), np.array([[[191, 192, 255]]], np.uint8)).tolist()
+    [[[191]], [[63]], [[0]]]
+    """
+
+    def __init__(self, threshold: float, p: float = 0.5) -> None:
+        super().__init__(p)
+        _number(threshold, "threshold")
+        self.threshold = threshold
+
+    def _spec(self) -> str:
+        threshold = _number(self.threshold, "threshold")
+        if math.isnan(threshold):  # no value is less
+            threshold = 0.0
+        return op("random_solarize", threshold=min(max(threshold, 0.0), 256.0), p=self.p)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(threshold={self.threshold},p={self.p})"
+
+
+class RandomAdjustSharpness(WithProbability):
+    """Sharpen or soften the image with probability `p`.
+
+    Args:
+        sharpness_factor: Above 1 sharpens, 1 changes nothing, 0 softens.
+        p: The probability.
+
+    Raises:
+        TypeError: `sharpness_factor` is not a number.
+        ValueError: `sharpness_factor` is beyond a million, or `p` is not from 0 to 1.
+
+    >>> T.RandomAdjustSharpness(2, p=0.3)
+    RandomAdjustSharpness(sharpness_factor=2,p=0.3)
+    """
+
+    def __init__(self, sharpness_factor: float, p: float = 0.5) -> None:
+        super().__init__(p)
+        if not abs(_number(sharpness_factor, "sharpness_factor")) <= _SHARPEST:
+            raise ValueError(f"sharpness_factor={sharpness_factor!r} must be from -1e6 to 1e6")
+        self.sharpness_factor = sharpness_factor
+
+    def _spec(self) -> str:
+        return op("random_adjust_sharpness", sharpness_factor=self.sharpness_factor, p=self.p)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(sharpness_factor={self.sharpness_factor},p={self.p})"
+
+
+class RandomAutocontrast(WithProbability):
+    """Spread the values of each channel from 0 to 255, with probability `p`.
+
+    Args:
+        p: The probability.
+
+    Raises:
+        ValueError: `p` is not from 0 to 1.
+
+    >>> T.functional_apply(T.RandomAutocontrast(p=1), np.array([[[7, 7, 7], [9, 9, 9]]], np.uint8)).tolist()
+    [[[0, 255]], [[0, 255]], [[0, 255]]]
+    """
+
+    _name = "random_autocontrast"
+
+    def __init__(self, p: float = 0.5) -> None:
+        super().__init__(p)
+
+
+class RandomEqualize(WithProbability):
+    """Make the values of each channel about equally frequent, with probability `p`.
+
+    Args:
+        p: The probability.
+
+    Raises:
+        ValueError: `p` is not from 0 to 1.
+
+    >>> T.RandomEqualize()
+    RandomEqualize(p=0.5)
+    """
+
+    _name = "random_equalize"
+
+    def __init__(self, p: float = 0.5) -> None:
+        super().__init__(p)
