@@ -694,6 +694,7 @@ enum stoker_edit_kind {
     STOKER_EDIT_POSTERIZE,  /* to the highest `factor` bits of each value, 1 to 8 */
     STOKER_EDIT_AUTOCONTRAST, /* each channel to the range 0 to 255 */
     STOKER_EDIT_EQUALIZE,   /* each channel to an even histogram */
+    STOKER_EDIT_PERMUTE,    /* channel k becomes channel x, y and width, for k = 0, 1 and 2 */
 };
 enum stoker_filter {
     STOKER_FILTER_NEAREST,

@@ -20,9 +20,10 @@ static int add_edits(PyObject *module)
         [STOKER_EDIT_GREY] = "EDIT_GREY",           [STOKER_EDIT_SHARPNESS] = "EDIT_SHARPNESS",
         [STOKER_EDIT_SOLARIZE] = "EDIT_SOLARIZE",   [STOKER_EDIT_POSTERIZE] = "EDIT_POSTERIZE",
         [STOKER_EDIT_AUTOCONTRAST] = "EDIT_AUTOCONTRAST", [STOKER_EDIT_EQUALIZE] = "EDIT_EQUALIZE",
+        [STOKER_EDIT_PERMUTE] = "EDIT_PERMUTE",
     };
 
-    for (int k = STOKER_EDIT_CROP; k <= STOKER_EDIT_EQUALIZE; k++)
+    for (int k = STOKER_EDIT_CROP; k <= STOKER_EDIT_PERMUTE; k++)
         if (PyModule_AddIntConstant(module, names[k], k) < 0)
             return -1;
     return 0;

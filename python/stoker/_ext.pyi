@@ -20,6 +20,7 @@ EDIT_SOLARIZE: int
 EDIT_POSTERIZE: int
 EDIT_AUTOCONTRAST: int
 EDIT_EQUALIZE: int
+EDIT_PERMUTE: int
 
 class StokerError(RuntimeError):
     """Base class of all errors of the engine."""

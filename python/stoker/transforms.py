@@ -41,16 +41,27 @@ from ._steps.arguments import (
     op,
     pair,
 )
-from ._steps.base import Compose, RandomApply, Transform, WithProbability, functional_apply, pipeline_text
+from ._steps.base import (
+    Compose,
+    RandomApply,
+    RandomChoice,
+    RandomOrder,
+    Transform,
+    WithProbability,
+    functional_apply,
+    pipeline_text,
+)
 from ._steps.colours import (
     RandomAdjustSharpness,
     RandomAutocontrast,
+    RandomChannelPermutation,
     RandomEqualize,
     RandomInvert,
+    RandomPhotometricDistort,
     RandomPosterize,
     RandomSolarize,
 )
-from ._steps.mix import CutMix, MixUp, RandomChoice
+from ._steps.mix import CutMix, MixUp
 from ._steps.tensor_ops import ConvertImageDtype, Normalize, PILToTensor, RandomErasing, ToTensor
 
 __all__ = [
@@ -69,6 +80,7 @@ __all__ = [
     "RandomAdjustSharpness",
     "RandomApply",
     "RandomAutocontrast",
+    "RandomChannelPermutation",
     "RandomChoice",
     "RandomCrop",
     "RandomEqualize",
@@ -76,6 +88,8 @@ __all__ = [
     "RandomGrayscale",
     "RandomHorizontalFlip",
     "RandomInvert",
+    "RandomOrder",
+    "RandomPhotometricDistort",
     "RandomPosterize",
     "RandomResizedCrop",
     "RandomSolarize",

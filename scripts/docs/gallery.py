@@ -60,6 +60,8 @@ _OF_IMAGES = {
         "RandomAutocontrast": Shown("T.RandomAutocontrast(p=1)"),
         "RandomEqualize": Shown("T.RandomEqualize(p=1)"),
         "RandomAdjustSharpness": Shown("T.RandomAdjustSharpness(8, p=1)"),
+        "RandomChannelPermutation": Shown("T.RandomChannelPermutation()", 3),
+        "RandomPhotometricDistort": Shown("T.RandomPhotometricDistort()", 3),
         "GaussianBlur": Shown("T.GaussianBlur(13, sigma=(0.1, 4.0))", 3),
     },
     "Tensors": {
@@ -76,6 +78,7 @@ _OF_IMAGES = {
         "Compose": Shown("T.Compose([T.RandomResizedCrop(120), T.RandomHorizontalFlip(), T.ColorJitter(0.4, 0.4, 0.4)])", 3),
         "RandomApply": Shown("T.RandomApply([T.Grayscale(3), T.GaussianBlur(13, sigma=3.0)], p=0.5)", 3,
                              "A draw either applies all of them, or leaves the image as it is."),
+        "RandomOrder": Shown("T.RandomOrder([T.RandomSolarize(128, p=1), T.RandomPosterize(2, p=1)])", 3),
     },
 }
 _OF_BATCHES = {

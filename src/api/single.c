@@ -195,6 +195,16 @@ static int posterize(struct st_image *image, const struct stoker_edit *edit, str
                        err);
 }
 
+static int permute(struct st_image *image, const struct stoker_edit *edit, struct stoker_error *err)
+{
+    const uint32_t r = edit->x, g = edit->y, b = edit->width;
+    if (r > 2 || g > 2 || b > 2 || r == g || g == b || b == r)
+        return st_fail(err, STOKER_EINVAL, "channels %u, %u and %u are not 0, 1 and 2 in some order", r,
+                       g, b);
+    const struct st_pending op = {.kind = ST_PENDING_PERMUTE, .level = r | g << 4 | b << 8};
+    return st_image_do(image, op, err);
+}
+
 static int apply(struct st_image *image, const struct stoker_edit *edit, struct stoker_error *err)
 {
     const double most = 1e6; /* as color_jitter allows */
@@ -230,6 +240,8 @@ static int apply(struct st_image *image, const struct stoker_edit *edit, struct 
         return st_image_do(image, (struct st_pending){.kind = ST_PENDING_AUTOCONTRAST}, err);
     case STOKER_EDIT_EQUALIZE:
         return st_image_do(image, (struct st_pending){.kind = ST_PENDING_EQUALIZE}, err);
+    case STOKER_EDIT_PERMUTE:
+        return permute(image, edit, err);
     }
     return st_fail(err, STOKER_EINVAL, "there is no edit of kind %d", (int)edit->kind);
 }

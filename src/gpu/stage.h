@@ -108,6 +108,7 @@ ST_BOTH uint32_t st_pending_done(const struct st_job_pending *op, uint32_t px, f
     case ST_PENDING_HUE: return channels == 3 ? st_px_hue(px, op->factor) : px;
     case ST_PENDING_GREY: return channels == 3 ? st_px_grey(px) : px;
     case ST_PENDING_SOLARIZE: return st_px_solarize(px, op->level);
+    case ST_PENDING_PERMUTE: return channels == 3 ? st_bytes_of(px, 0, op->level) : px;
     case ST_PENDING_POSTERIZE: return px & op->level * 0x010101;
     case ST_PENDING_AUTOCONTRAST:
     case ST_PENDING_EQUALIZE: return st_px_replace(px, tile->values.table);

@@ -13,7 +13,8 @@
     X(random_grayscale) X(gaussian_blur) X(random_erasing) \
     X(random_invert) X(random_posterize) X(random_solarize) \
     X(random_autocontrast) X(random_equalize) X(random_adjust_sharpness) \
-    X(random_apply) X(to_tensor) X(pil_to_tensor) \
+    X(random_channel_permutation) X(random_photometric_distort) \
+    X(random_apply) X(random_choice) X(random_order) X(to_tensor) X(pil_to_tensor) \
     X(convert_image_dtype) X(normalize) \
     X(audio_decode) X(audio_resample) X(audio_mono) X(audio_channels) X(audio_crop) \
     X(audio_gain) X(audio_normalize) X(audio_spectrogram) X(audio_mel_spectrogram)

@@ -148,7 +148,7 @@ static void edits_are_steps(const struct stoker_item *item)
                                "color_jitter(contrast=[1.5,1.5]); color_jitter(saturation=[0.25,0.25]); "
                                "color_jitter(hue=[-0.25,-0.25]); random_adjust_sharpness(sharpness_factor=1.7, p=1); "
                                "random_equalize(p=1); random_solarize(threshold=99.5, p=1); random_posterize(bits=5, p=1); "
-                               "random_autocontrast(p=1); grayscale(num_output_channels=3)";
+                               "random_autocontrast(p=1); random_order{random_choice{random_invert(p=1)}}; grayscale(num_output_channels=3)";
     const struct stoker_edit edits[] = {
         {.kind = STOKER_EDIT_CROP, .x = 15, .y = 10, .width = 50, .height = 40}, /* the image is 80 x 60 */
         {.kind = STOKER_EDIT_RESIZE, .width = 30, .height = 20, .filter = STOKER_FILTER_BICUBIC},
@@ -163,6 +163,9 @@ static void edits_are_steps(const struct stoker_item *item)
         {.kind = STOKER_EDIT_SOLARIZE, .factor = 99.5},
         {.kind = STOKER_EDIT_POSTERIZE, .factor = 5},
         {.kind = STOKER_EDIT_AUTOCONTRAST},
+        {.kind = STOKER_EDIT_SOLARIZE, .factor = 0},
+        {.kind = STOKER_EDIT_PERMUTE, .x = 1, .y = 2, .width = 0},
+        {.kind = STOKER_EDIT_PERMUTE, .x = 2, .y = 0, .width = 1}, /* and back */
         {.kind = STOKER_EDIT_GREY},
     };
     const size_t count = sizeof edits / sizeof *edits;
@@ -188,6 +191,8 @@ static void edits_are_steps(const struct stoker_item *item)
         {.kind = STOKER_EDIT_SOLARIZE, .factor = NAN},
         {.kind = STOKER_EDIT_POSTERIZE, .factor = 0},
         {.kind = STOKER_EDIT_POSTERIZE, .factor = 2.5},
+        {.kind = STOKER_EDIT_PERMUTE, .x = 1, .y = 1, .width = 2},
+        {.kind = STOKER_EDIT_PERMUTE, .x = 1, .y = 2, .width = 3},
         {.kind = (enum stoker_edit_kind)99},
     };
     for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {

@@ -49,6 +49,12 @@ PIPELINES = {
         T.RandomAdjustSharpness(2),
         *FLOATS,
     ],
+    "distorted": [
+        T.RandomResizedCrop(96),
+        T.RandomPhotometricDistort(),
+        T.RandomOrder([T.RandomEqualize(), T.RandomInvert()]),
+        *FLOATS,
+    ],
     "values, grey": [T.RandomResizedCrop(64), T.Grayscale(1), T.RandomEqualize(), T.RandomAdjustSharpness(0.3), T.ToTensor()],
     "flip and jitter": [T.RandomVerticalFlip(1), T.RandomResizedCrop(50), T.ColorJitter(hue=0.5), *FLOATS],
 }

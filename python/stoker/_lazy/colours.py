@@ -42,6 +42,12 @@ def _bits(bits: Any) -> _Numbers | None:
     return (bits,) if type(bits) is int and 1 <= bits <= 8 else None
 
 
+def _order(permutation: Any) -> _Numbers | None:
+    numbers = permutation.tolist() if hasattr(permutation, "tolist") else permutation
+    known = isinstance(numbers, list) and sorted(numbers) == [0, 1, 2]
+    return tuple(numbers) if known else None
+
+
 class Colour:
     """A function of torchvision that changes values, and what records it in a lazy image.
 
@@ -53,7 +59,7 @@ class Colour:
         self,
         kind: int,
         read: Callable[..., _Numbers | None],
-        samples: list[tuple[float, ...]],
+        samples: list[tuple[Any, ...]],
         *,
         keeps_info: bool,
         takes_grey: bool = True,
@@ -107,6 +113,9 @@ COLOURS = {
     "autocontrast": Colour(_ext.EDIT_AUTOCONTRAST, lambda: (), [()], keeps_info=True),
     "equalize": Colour(_ext.EDIT_EQUALIZE, lambda: (), [()], keeps_info=True),
     "invert": Colour(_ext.EDIT_SOLARIZE, lambda: (0.0,), [()], keeps_info=True),
+    "permute_channels": Colour(
+        _ext.EDIT_PERMUTE, _order, [([1, 2, 0],), ([0, 2, 1],)], keeps_info=False, takes_grey=False
+    ),
     "posterize": Colour(_ext.EDIT_POSTERIZE, _bits, [(1,), (3,), (8,)], keeps_info=True),
     "solarize": Colour(_ext.EDIT_SOLARIZE, _threshold, [(-1.0,), (100,), (128.5,)], keeps_info=True),
     "to_grayscale": Colour(

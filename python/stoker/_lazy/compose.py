@@ -38,17 +38,20 @@ _ON_IMAGES = {
     "Grayscale",
     "RandomAdjustSharpness",
     "RandomAutocontrast",
+    "RandomChannelPermutation",
     "RandomCrop",
     "RandomEqualize",
     "RandomGrayscale",
     "RandomHorizontalFlip",
     "RandomInvert",
+    "RandomPhotometricDistort",
     "RandomPosterize",
     "RandomResizedCrop",
     "RandomSolarize",
     "RandomVerticalFlip",
     "Resize",
 }
+_HOLDERS = {"RandomApply", "RandomChoice", "RandomOrder"}
 _MODES = ("RGB", "L")  # of images that the engine has
 
 _classes: dict[type, str] = {}  # torchvision's classes that are patched or known here, and their names
@@ -200,7 +203,7 @@ def _new_tail(steps: Sequence[Any], mode: str) -> _Tail | None:
 def _is_known(step: Any) -> bool:
     """Return whether a step is one of torchvision's whose work on pixels is recorded, and runs no other code."""
     name = _classes.get(type(step))
-    if name == "RandomApply":
+    if name in _HOLDERS:
         return all(_is_known(inner) for inner in step.transforms)
     return name in _ON_IMAGES and not _has_hooks(step)
 
@@ -331,7 +334,7 @@ class _Class:
 
 
 def _classes_of(module: Any) -> list[_Class]:
-    names = sorted(_ON_IMAGES | _MAKE_TENSORS | _ON_TENSORS | {"Compose", "RandomApply"})
+    names = sorted(_ON_IMAGES | _MAKE_TENSORS | _ON_TENSORS | _HOLDERS | {"Compose"})
     found = ((getattr(module, name, None), name) for name in names)
     return [
         _Class(kind, name)

@@ -155,6 +155,7 @@ _BY_PILLOW: dict[int, Callable[..., Image.Image]] = {
     _ext.EDIT_SOLARIZE: lambda image, threshold: ImageOps.solarize(image, threshold),
     _ext.EDIT_POSTERIZE: lambda image, bits: ImageOps.posterize(image, int(bits)),
     _ext.EDIT_AUTOCONTRAST: lambda image: ImageOps.autocontrast(image),
+    _ext.EDIT_PERMUTE: lambda image, *order: Image.merge("RGB", [image.getchannel(int(k)) for k in order]),
     _ext.EDIT_EQUALIZE: lambda image: ImageOps.equalize(image),
 }
 

@@ -132,12 +132,18 @@ _CONVERTERS: dict[str, Callable[[Any], Transform]] = {
     "RandomAdjustSharpness": lambda t: T.RandomAdjustSharpness(t.sharpness_factor, t.p),
     "RandomApply": lambda t: T.RandomApply(list(t.transforms), t.p),
     "RandomAutocontrast": lambda t: T.RandomAutocontrast(t.p),
+    "RandomChannelPermutation": lambda t: T.RandomChannelPermutation(),
+    "RandomChoice": lambda t: T.RandomChoice(list(t.transforms), t.p),
     "RandomCrop": _random_crop,
     "RandomEqualize": lambda t: T.RandomEqualize(t.p),
     "RandomErasing": _erasing,
     "RandomGrayscale": lambda t: T.RandomGrayscale(t.p),
     "RandomHorizontalFlip": lambda t: T.RandomHorizontalFlip(t.p),
     "RandomInvert": lambda t: T.RandomInvert(t.p),
+    "RandomOrder": lambda t: T.RandomOrder(list(t.transforms)),
+    "RandomPhotometricDistort": lambda t: T.RandomPhotometricDistort(
+        t.brightness, t.contrast, t.saturation, t.hue, t.p
+    ),
     "RandomPosterize": _posterize,
     "RandomResizedCrop": lambda t: T.RandomResizedCrop(
         t.size, t.scale, t.ratio, t.interpolation, t.antialias

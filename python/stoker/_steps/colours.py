@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transforms that change values with a given probability: invert, posterize, solarize, autocontrast, equalize, sharpness."""
+"""Transforms that change values with a given probability: invert, posterize, solarize, autocontrast, equalize, sharpness;
+and those that put channels into another order."""
 
 from __future__ import annotations
 
 import math
 import numbers
+from collections.abc import Sequence
 from typing import Any
 
 from .arguments import op
-from .base import WithProbability
+from .base import Transform, WithProbability
 
 _SHARPEST = 1e6
 
@@ -162,3 +164,70 @@ class RandomEqualize(WithProbability):
 
     def __init__(self, p: float = 0.5) -> None:
         super().__init__(p)
+
+
+class RandomChannelPermutation(Transform):
+    """Put the channels into random order.
+
+    >>> T.RandomChannelPermutation()
+    RandomChannelPermutation()
+    """
+
+    def _spec(self) -> str:
+        return op("random_channel_permutation")
+
+
+class RandomPhotometricDistort(WithProbability):
+    """Change brightness, contrast, saturation and hue, and put the channels into random order; each with probability `p`.
+
+    Args:
+        brightness: The range of the factor, (min, max).
+        contrast: The same for contrast, which changes second or last.
+        saturation: The same for saturation.
+        hue: The range of the shift, within -0.5 to 0.5.
+        p: The probability of each change.
+
+    Raises:
+        ValueError: A range is not two numbers, the lower one first, or `p` is not from 0 to 1.
+
+    >>> T.RandomPhotometricDistort(p=0.3)
+    RandomPhotometricDistort(brightness=(0.875, 1.125), contrast=(0.5, 1.5), saturation=(0.5, 1.5), hue=(-0.05, 0.05), p=0.3)
+    """
+
+    def __init__(
+        self,
+        brightness: Sequence[float] = (0.875, 1.125),
+        contrast: Sequence[float] = (0.5, 1.5),
+        saturation: Sequence[float] = (0.5, 1.5),
+        hue: Sequence[float] = (-0.05, 0.05),
+        p: float = 0.5,
+    ) -> None:
+        super().__init__(p)
+        self.brightness = brightness
+        self.contrast = contrast
+        self.saturation = saturation
+        self.hue = hue
+        for name, value, least, most in (
+            ("brightness", brightness, 0.0, _SHARPEST),
+            ("contrast", contrast, 0.0, _SHARPEST),
+            ("saturation", saturation, 0.0, _SHARPEST),
+            ("hue", hue, -0.5, 0.5),
+        ):
+            if len(value) != 2 or not least <= value[0] <= value[1] <= most:
+                raise ValueError(f"{name}={value!r} is not a range (min, max) within {least:g} to {most:g}")
+
+    def _spec(self) -> str:
+        return op(
+            "random_photometric_distort",
+            brightness=self.brightness,
+            contrast=self.contrast,
+            saturation=self.saturation,
+            hue=self.hue,
+            p=self.p,
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(brightness={self.brightness}, contrast={self.contrast}, "
+            f"saturation={self.saturation}, hue={self.hue}, p={self.p})"
+        )

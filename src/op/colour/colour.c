@@ -74,3 +74,17 @@ void st_colour_grey3(const struct st_colour_rows *rows, const struct st_view *pi
     for (int32_t y = 0; y < pixels->height; y++)
         rows->grey3(st_row(pixels, y), (size_t)pixels->width);
 }
+
+void st_colour_permute(const struct st_view *pixels, uint32_t order)
+{
+    const uint32_t r = order & 15, g = order >> 4 & 15, b = order >> 8 & 15;
+    for (int32_t y = 0; pixels->channels == 3 && y < pixels->height; y++) {
+        uint8_t *px = st_row(pixels, y);
+        for (int32_t x = 0; x < pixels->width; x++, px += 3) {
+            const uint8_t red = px[r], green = px[g], blue = px[b];
+            px[0] = red;
+            px[1] = green;
+            px[2] = blue;
+        }
+    }
+}

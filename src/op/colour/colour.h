@@ -52,6 +52,8 @@ void st_colour_grey(const struct st_colour_rows *rows, const struct st_view *pix
                     const struct st_view *out);
 /* Grey to RGB with equal values. */
 void st_colour_triple(const struct st_view *pixels, const struct st_view *out);
+/* Channel k becomes that of digit k of `order`, in base 16. */
+void st_colour_permute(const struct st_view *pixels, uint32_t order);
 void st_colour_grey3(const struct st_colour_rows *rows, const struct st_view *pixels);
 
 #endif
