@@ -689,6 +689,8 @@ enum stoker_edit_kind {
     STOKER_EDIT_SATURATION, /* likewise */
     STOKER_EDIT_HUE,        /* by -0.5 to 0.5 of the colour circle */
     STOKER_EDIT_GREY,       /* to three equal channels */
+    STOKER_EDIT_AFFINE,     /* to width x height pixels, each from the place that `map` gives */
+    STOKER_EDIT_PERSPECTIVE,/* likewise */
     STOKER_EDIT_SHARPNESS,  /* by a factor; 1 changes nothing, 0 softens */
     STOKER_EDIT_SOLARIZE,   /* values that are not less than `factor` are inverted; 0: all */
     STOKER_EDIT_POSTERIZE,  /* to the highest `factor` bits of each value, 1 to 8 */
@@ -707,8 +709,12 @@ enum stoker_filter {
 struct stoker_edit {
     enum stoker_edit_kind kind;
     uint32_t x, y, width, height;
-    enum stoker_filter filter;
+    enum stoker_filter filter; /* of a map: nearest, bilinear or bicubic */
     double factor;
+    /* As Pillow's Image.transform takes them: (x, y) of the result comes from ((a x + b y + c) / q,
+     * (d x + e y + f) / q), q being g x + h y + 1, or 1 if the map is affine. */
+    double map[8];   /* a, b, ..., h; six of an affine map */
+    uint8_t fill[4]; /* red, green and blue of what comes from outside */
 };
 
 struct stoker_picture {

@@ -97,9 +97,32 @@ static Py_ssize_t numbers_of(enum stoker_edit_kind kind)
     case STOKER_EDIT_SOLARIZE:
     case STOKER_EDIT_POSTERIZE:
         return 1;
+    case STOKER_EDIT_AFFINE:
+        return 12;
+    case STOKER_EDIT_PERSPECTIVE:
+        return 14;
     default:
         return 0;
     }
+}
+
+/* What follows the size and the filter of a map: red, green, blue, and the map's numbers. */
+static int read_map(PyObject *tuple, Py_ssize_t count, struct stoker_edit *edit)
+{
+    const Py_ssize_t first = 4, map = first + 3;
+
+    for (Py_ssize_t k = first; k < map; k++) {
+        long value = PyLong_AsLong(PyTuple_GetItem(tuple, k));
+
+        if (!PyErr_Occurred() && (value < 0 || value > 255))
+            PyErr_Format(PyExc_ValueError, "%R: a fill must be from 0 to 255", tuple);
+        if (PyErr_Occurred())
+            return -1;
+        edit->fill[k - first] = (uint8_t)value;
+    }
+    for (Py_ssize_t k = map; k <= count; k++)
+        edit->map[k - map] = PyFloat_AsDouble(PyTuple_GetItem(tuple, k));
+    return PyErr_Occurred() ? -1 : 0;
 }
 
 static int read_edit(PyObject *tuple, struct stoker_edit *edit)
@@ -129,10 +152,12 @@ static int read_edit(PyObject *tuple, struct stoker_edit *edit)
         return read_sizes(tuple, channels, 3);
     if (count == 1)
         edit->factor = PyFloat_AsDouble(PyTuple_GetItem(tuple, 1));
-    if (count == 3 && read_sizes(tuple, size, 3) == 0) {
+    if (count >= 3 && read_sizes(tuple, size, 3) == 0) {
         if (filter > STOKER_FILTER_LANCZOS)
             PyErr_Format(PyExc_ValueError, "%R: there is no filter %u", tuple, filter);
         edit->filter = (enum stoker_filter)filter;
+        if (count > 3 && !PyErr_Occurred())
+            return read_map(tuple, count, edit);
     }
     return PyErr_Occurred() ? -1 : 0;
 }

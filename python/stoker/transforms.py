@@ -63,6 +63,7 @@ from ._steps.colours import (
 )
 from ._steps.mix import CutMix, MixUp
 from ._steps.tensor_ops import ConvertImageDtype, Normalize, PILToTensor, RandomErasing, ToTensor
+from ._steps.warps import RandomAffine, RandomPerspective, RandomRotation
 
 __all__ = [
     "CenterCrop",
@@ -78,6 +79,7 @@ __all__ = [
     "PILToTensor",
     "Pad",
     "RandomAdjustSharpness",
+    "RandomAffine",
     "RandomApply",
     "RandomAutocontrast",
     "RandomChannelPermutation",
@@ -89,9 +91,11 @@ __all__ = [
     "RandomHorizontalFlip",
     "RandomInvert",
     "RandomOrder",
+    "RandomPerspective",
     "RandomPhotometricDistort",
     "RandomPosterize",
     "RandomResizedCrop",
+    "RandomRotation",
     "RandomSolarize",
     "RandomVerticalFlip",
     "Resize",

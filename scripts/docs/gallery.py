@@ -48,6 +48,9 @@ _OF_IMAGES = {
         "RandomResizedCrop": Shown("T.RandomResizedCrop(120)", 3),
         "RandomHorizontalFlip": Shown("T.RandomHorizontalFlip(p=1)"),
         "RandomVerticalFlip": Shown("T.RandomVerticalFlip(p=1)"),
+        "RandomRotation": Shown("T.RandomRotation(30)", 3),
+        "RandomAffine": Shown('T.RandomAffine(15, translate=(0.1, 0.1), scale=(0.7, 1.2), shear=15, interpolation="bilinear")', 3),
+        "RandomPerspective": Shown("T.RandomPerspective(p=1)", 3),
         "Pad": Shown('T.Pad(30, padding_mode="reflect")'),
     },
     "Colour and blur": {

@@ -8,10 +8,12 @@
 #include "api/sized.h"
 #include "codec/jpeg/baseline.h"
 #include "op/colour/colour.h"
+#include "op/geometry/warp.h"
 #include "pipe/steps.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     IDLE = 4,        /* kept for the next image */
@@ -205,6 +207,22 @@ static int permute(struct st_image *image, const struct stoker_edit *edit, struc
     return st_image_do(image, op, err);
 }
 
+static int warp(struct st_image *image, const struct stoker_edit *edit, enum st_warp_kind kind,
+                struct stoker_error *err)
+{
+    struct st_warp job = {.kind = kind, .filter = (enum st_filter)edit->filter};
+    if (edit->width > INT32_MAX || edit->height > INT32_MAX ||
+        (job.filter != ST_FILTER_NEAREST && job.filter != ST_FILTER_BILINEAR &&
+         job.filter != ST_FILTER_BICUBIC))
+        return st_fail(err, STOKER_EINVAL, "cannot map to %u x %u pixels with filter %d", edit->width,
+                       edit->height, (int)edit->filter);
+    job.width = (int32_t)edit->width;
+    job.height = (int32_t)edit->height;
+    memcpy(job.map, edit->map, sizeof job.map);
+    memcpy(job.fill, edit->fill, sizeof job.fill);
+    return st_image_warp(image, &job, "a map", err);
+}
+
 static int apply(struct st_image *image, const struct stoker_edit *edit, struct stoker_error *err)
 {
     const double most = 1e6; /* as color_jitter allows */
@@ -242,6 +260,10 @@ static int apply(struct st_image *image, const struct stoker_edit *edit, struct 
         return st_image_do(image, (struct st_pending){.kind = ST_PENDING_EQUALIZE}, err);
     case STOKER_EDIT_PERMUTE:
         return permute(image, edit, err);
+    case STOKER_EDIT_AFFINE:
+        return warp(image, edit, ST_WARP_AFFINE, err);
+    case STOKER_EDIT_PERSPECTIVE:
+        return warp(image, edit, ST_WARP_PERSPECTIVE, err);
     }
     return st_fail(err, STOKER_EINVAL, "there is no edit of kind %d", (int)edit->kind);
 }

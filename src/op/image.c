@@ -8,6 +8,7 @@
 #include "base/cpu.h"
 #include "base/text.h"
 #include "codec/jpeg/kernels.h"
+#include "op/geometry/warp_rows.h"
 
 #include <string.h>
 
@@ -22,6 +23,7 @@ void st_work_equip(struct st_work *work)
     work->kernels = st_kernels_for(level);
     work->colour = st_colour_rows_for(level);
     work->jpeg = st_jpeg_kernels_for(level);
+    work->warp = st_warp_rows_for(level);
 }
 
 /* The size of the encoded image after its turn. */

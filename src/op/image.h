@@ -21,6 +21,7 @@
 struct st_image;
 struct st_jpeg_kernels;
 struct st_jpeg_marks;
+struct st_warp_rows;
 
 /* Resources of one worker; not shared. */
 struct st_work {
@@ -29,6 +30,7 @@ struct st_work {
     const struct st_kernels *kernels;    /* st_kernels_for(level) */
     const struct st_colour_rows *colour; /* st_colour_rows_for(level); NULL: plain C */
     const struct st_jpeg_kernels *jpeg;  /* st_jpeg_kernels_for(level); NULL: plain C */
+    const struct st_warp_rows *warp;     /* st_warp_rows_for(level); NULL: plain C */
     struct st_taps_kept *taps; /* NULL: taps are always computed */
     uint32_t pillow; /* 12 or 13 */
     bool fast;       /* fidelity: may decode at a reduced scale */

@@ -43,8 +43,7 @@ static uint32_t apply(const void *self, struct st_rng *rng, uint32_t count, uint
     return st_rng_f64(rng) < r->p ? all(count, order) : 0;
 }
 
-static uint32_t shuffle(const void *self, struct st_rng *rng, uint32_t count,
-                        uint8_t order[ST_HELD_MAX])
+static uint32_t shuffle(const void *self, struct st_rng *rng, uint32_t count, uint8_t order[ST_HELD_MAX])
 {
     (void)self;
     all(count, order);

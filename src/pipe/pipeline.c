@@ -13,8 +13,8 @@
 static int plan_steps(struct st_steps *steps, struct st_shape *shape, struct st_finish_spec *finish,
                       struct stoker_error *err);
 
-/* Plans ops inside of `step`, which run for only some samples, so they must not change the type or number
- * of channels. */
+/* Plans ops inside of `step`, which run for only some samples, so they must not change the type or
+ * number of channels. */
 static int plan_inner(const struct st_step *step, struct st_steps *inner, const struct st_shape *shape,
                       struct st_finish_spec *finish, struct st_shape *out, struct stoker_error *err)
 {

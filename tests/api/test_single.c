@@ -194,6 +194,12 @@ static void edits_are_steps(const struct stoker_item *item)
         {.kind = STOKER_EDIT_PERMUTE, .x = 1, .y = 1, .width = 2},
         {.kind = STOKER_EDIT_PERMUTE, .x = 1, .y = 2, .width = 3},
         {.kind = (enum stoker_edit_kind)99},
+        {.kind = STOKER_EDIT_AFFINE, .width = 30, .height = 20, .map = {1, 0, 0, 0, NAN}},
+        {.kind = STOKER_EDIT_AFFINE, .width = 0, .height = 20, .map = {1, 0, 0, 0, 1}},
+        {.kind = STOKER_EDIT_AFFINE, .width = UINT32_MAX, .height = 20, .map = {1, 0, 0, 0, 1}},
+        {.kind = STOKER_EDIT_AFFINE, .width = 1 << 20, .height = 1 << 20, .map = {1, 0, 0, 0, 1}},
+        {.kind = STOKER_EDIT_PERSPECTIVE, .width = 30, .height = 20, .map = {1, 0, 0, 0, 1, 0, 0, INFINITY}},
+        {.kind = STOKER_EDIT_AFFINE, .width = 30, .height = 20, .filter = STOKER_FILTER_LANCZOS, .map = {1, 0, 0, 0, 1}},
     };
     for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
         const bool refused = !made(none, item, &bad[k], 1, &edits_out, &err) && !edits_out.data;
@@ -205,6 +211,32 @@ static void edits_are_steps(const struct stoker_item *item)
     ok(rc == STOKER_EINVAL, "edits that are not there (%s)", err.message);
     stoker_single_close(by_steps);
     stoker_single_close(none);
+}
+
+/* Where they change nothing, and what comes from outside. */
+static void maps_are_edits(const struct stoker_item *item)
+{
+    const struct stoker_edit same[] = {
+        {.kind = STOKER_EDIT_AFFINE, .width = 80, .height = 60, .filter = STOKER_FILTER_BICUBIC, .map = {1, 0, 0, 0, 1}},
+        {.kind = STOKER_EDIT_PERSPECTIVE, .width = 80, .height = 60, .filter = STOKER_FILTER_BILINEAR, .map = {1, 0, 0, 0, 1}},
+        {.kind = STOKER_EDIT_AFFINE, .width = 80, .height = 60, .map = {1, 0, 0, 0, 1}},
+    };
+    const struct stoker_edit outside = {
+        .kind = STOKER_EDIT_AFFINE, .width = 7, .height = 5, .map = {1, 0, 80, 0, 1}, .fill = {9, 8, 7}};
+    struct stoker_single *single = open_single("", STOKER_LAYOUT_NHWC);
+    struct stoker_tensor plain = {0}, mapped = {0}, filled = {0};
+    struct stoker_error err;
+    const bool all = made(single, item, NULL, 0, &plain, &err) && made(single, item, same, 3, &mapped, &err) &&
+                     made(single, item, &outside, 1, &filled, &err);
+    ok(all && !memcmp(plain.data, mapped.data, 80 * 60 * 3), "maps that change nothing");
+    bool is_fill = all && filled.shape[0] == 5 && filled.shape[1] == 7;
+    for (int k = 0; is_fill && k < 5 * 7 * 3; k++)
+        is_fill = ((const uint8_t *)filled.data)[k] == outside.fill[k % 3];
+    ok(is_fill, "what comes from outside is filled");
+    free(plain.data);
+    free(mapped.data);
+    free(filled.data);
+    stoker_single_close(single);
 }
 
 static void refusals(const struct stoker_item *item)
@@ -248,6 +280,7 @@ int main(void)
     as_rows(data, items);
     parts_and_pixels(&jpeg);
     edits_are_steps(&jpeg);
+    maps_are_edits(&jpeg);
     refusals(&jpeg);
     ok(stoker_jpeg_is_regular(jpeg.data, jpeg.size, &width, &height, &components) && width == 80 && height == 60 &&
            components == 3,

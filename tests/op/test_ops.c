@@ -64,6 +64,23 @@ static void plans(void)
         {"random_resized_crop size=4 scale=0.5,0.1", "ascending"},
         {"gaussian_blur kernel_size=4", "odd"},
         {"gaussian_blur kernel_size=3 sigma=2,1", "ascending"},
+        {"random_rotation degrees=-3,3 expand=1; center_crop size=4; to_tensor", NULL},
+        {"random_affine degrees=0 translate=0.1,1 scale=1,2 shear=1,2,-3,4 fill=1,2,3; pil_to_tensor", NULL},
+        {"pil_to_tensor; random_perspective", NULL},
+        {"to_tensor; random_rotation degrees=3", "before to_tensor"},
+        {"to_tensor; random_erasing; random_affine degrees=3", "before to_tensor"},
+        {"pil_to_tensor; random_erasing; random_perspective", "random_erasing"},
+        {"random_rotation degrees=-3", "must not be negative"},
+        {"random_rotation degrees=3,1", "ascending"},
+        {"random_rotation degrees=1,2,3", "two numbers"},
+        {"random_rotation degrees=3 interpolation=lanczos", "nearest, bilinear or bicubic"},
+        {"random_rotation degrees=3 fill=1,2", "fill has 2"},
+        {"grayscale; random_rotation degrees=3 fill=1,2,3", "1 channel"},
+        {"random_rotation degrees=3 center=1", "center must be two"},
+        {"random_affine degrees=3 translate=0.1", "translate must be two"},
+        {"random_affine degrees=3 scale=2,1", "ascending"},
+        {"random_affine degrees=3 shear=1,2,3", "two numbers"},
+        {"random_affine degrees=3 shear=1,2,4,3", "ascending"},
         {"grayscale num_output_channels=2", "1 and 3"},
         {"to_tensor; random_erasing value=1,2", "value has 2"},
         {"to_tensor; random_erasing value=random", NULL},
@@ -114,7 +131,7 @@ static void registry(void)
     for (const struct st_op *const *op = st_ops; *op; op++, count++)
         fine = fine && st_op_find((*op)->name) == *op && (*op)->help && (*op)->params &&
                ((*op)->plan || (*op)->choose || (*op)->run_audio);
-    ok(fine && count == 36, "%u ops, each found by its name, with help and parameters", count);
+    ok(fine && count == 39, "%u ops, each found by its name, with help and parameters", count);
     ok(!st_op_find("hflip") && !st_op_find(""), "other names are not found");
 }
 

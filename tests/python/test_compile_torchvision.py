@@ -110,6 +110,9 @@ def on_tensors(module):
         module.ColorJitter(saturation=(1.4, 1.4)),
         module.ColorJitter(hue=(0.2, 0.2)),
         module.GaussianBlur(5, (1.1, 1.1)),
+        module.RandomRotation((20, 20)),
+        module.RandomAffine((20, 20)),
+        module.RandomPerspective(0.0, 1.0),
         module.RandomApply([module.Resize((20, 20))], p=1.0),
         module.CenterCrop(30),
         module.CenterCrop((31, 90)),
@@ -120,7 +123,7 @@ def on_tensors(module):
 
 
 @pytest.mark.parametrize("module", [V1, V2], ids=["v1", "v2"])
-@pytest.mark.parametrize("number", range(18))
+@pytest.mark.parametrize("number", range(21))
 def test_steps_on_tensors_bit_for_bit(even_tree, module, number):
     """On tensors torchvision computes with other arithmetic than on images: exactly that, wherever it runs."""
     step = on_tensors(module)[number]
@@ -166,6 +169,9 @@ def test_random_transforms_become_ours(module):
             module.RandomApply([module.ColorJitter(0.4, 0.3, 0.2, 0.1)], p=0.8),
             module.RandomGrayscale(0.2),
             module.GaussianBlur(3, (0.1, 2.0)),
+            module.RandomRotation((-9, 30), module.InterpolationMode.BILINEAR, True, (3, 4), 7),
+            module.RandomAffine(9, (0.1, 0.2), (0.5, 2.0), (1, 2, 3, 4), fill=(1, 2, 3)),
+            module.RandomPerspective(0.3, 0.7),
             module.RandomVerticalFlip(0.3),
             module.PILToTensor(),
             module.ConvertImageDtype(torch.float32),
@@ -180,6 +186,9 @@ def test_random_transforms_become_ours(module):
             T.RandomApply([T.ColorJitter(0.4, 0.3, 0.2, 0.1)], p=0.8),
             T.RandomGrayscale(0.2),
             T.GaussianBlur(3, (0.1, 2.0)),
+            T.RandomRotation((-9, 30), "bilinear", True, (3, 4), 7),
+            T.RandomAffine(9, (0.1, 0.2), (0.5, 2.0), (1, 2, 3, 4), fill=(1, 2, 3)),
+            T.RandomPerspective(0.3, 0.7),
             T.RandomVerticalFlip(0.3),
             T.PILToTensor(),
             T.ConvertImageDtype("float32"),
@@ -256,11 +265,13 @@ class OtherClasses(ImageFolder):
     ("transform", "name"),
     [
         (V1.Lambda(len), "Lambda"),
-        (V1.RandomRotation(3), "RandomRotation"),
+        (V2.RandomChannelPermutation(), "RandomChannelPermutation"),
+        (V2.RandomRotation(3, interpolation="lanczos"), "lanczos"),
+        (V2.RandomAffine(3, fill={torch.Tensor: 1}), "fill"),
         (Named(), "Named"),
         (V1.Compose([V1.ToTensor(), V1.RandomAffine(3)]), "RandomAffine"),
         (V2.RandomZoomOut(), "RandomZoomOut"),
-        (V1.RandomApply([V1.RandomInvert()]), "RandomInvert"),
+        (V1.RandomApply([V1.ElasticTransform()]), "ElasticTransform"),
         (V2.ToDtype(torch.float32), "ToDtype"),
         (V2.Resize(None, max_size=30), "Resize"),
         (V2.Pad(1, fill={torch.Tensor: 1}), "fill"),

@@ -124,7 +124,7 @@ def test_wrong_types_are_named(make, text):
         (stoker, "Corruptsample", "Did you mean 'CorruptSample'"),
         (T, "RandomResizeCrop", "Did you mean 'RandomResizedCrop'"),
         (T, "Totensor", "Did you mean 'ToTensor'"),
-        (T, "RandomRotation", "torchvision.transforms.RandomRotation can be used in its place, and runs in Python"),
+        (T, "LinearTransformation", "torchvision.transforms.LinearTransformation can be used in its place, and runs in Python"),
         (stoker.datasets, "Imagefolder", "Did you mean 'ImageFolder'"),
         (stoker.datasets, "Tfrecord", "Did you mean 'TFRecord'"),
     ],

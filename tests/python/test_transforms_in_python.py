@@ -26,7 +26,7 @@ def double(tensor):
 
 
 def ours_and_theirs():
-    rotated = V1.Compose([V1.Resize((40, 40)), V1.RandomRotation((20, 20)), V1.ToTensor()])
+    rotated = V1.Compose([V1.Resize((40, 40)), V1.RandomPosterize(3, p=1.0), V1.ToTensor()])
     on_tensors = V2.Compose([V2.ToImage(), V2.Resize((32, 32))])
     mixed = [
         module.Compose(
@@ -75,6 +75,10 @@ def test_samples_and_batches_are_torchvisions(tree, name, workers):
         ("Grayscale", {"num_output_channels": 3}),
         ("ColorJitter", {"brightness": 0.4, "contrast": (0.5, 1.5), "hue": 0.1}),
         ("GaussianBlur", {"kernel_size": (3, 5), "sigma": (0.1, 0.5)}),
+        ("RandomRotation", {"degrees": (-3, 9), "interpolation": "bicubic", "expand": True, "center": (1, 2), "fill": 7}),
+        ("RandomAffine", {"degrees": 9, "translate": (0.1, 0.2), "scale": (0.5, 2), "shear": (1, 2, 3, 4),
+                          "interpolation": "bilinear", "fill": (1, 2, 3), "center": (3, 4)}),
+        ("RandomPerspective", {"distortion_scale": 0.3, "p": 0.2, "interpolation": "nearest", "fill": 9}),
         ("ToTensor", {}),
         ("PILToTensor", {}),
         ("ConvertImageDtype", {"dtype": torch.float16}),
@@ -167,8 +171,8 @@ def test_wrong_transforms_are_refused_at_once(tree):
 
 
 def test_options_of_the_engine_name_the_step(tree):
-    data = stoker.datasets.ImageFolder(tree, V1.Compose([V1.RandomRotation(3), V1.ToTensor()]))
-    with pytest.raises(NotImplementedError, match="ragged='pad' needs the engine.*RandomRotation"):
+    data = stoker.datasets.ImageFolder(tree, V2.Compose([V2.RandomChannelPermutation(), V2.ToImage()]))
+    with pytest.raises(NotImplementedError, match="ragged='pad' needs the engine.*RandomChannelPermutation"):
         stoker.DataLoader(data, ragged="pad")
 
 

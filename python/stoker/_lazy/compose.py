@@ -3,7 +3,7 @@
 
 Transforms run as torchvision wrote them: they draw their numbers from torch's generator, check their arguments and
 raise their errors. What they do to the pixels of a lazy image is recorded in it: by the methods of Pillow that it
-overrides (crop, resize, flips), and by the functions here that take the place of torchvision's for colours. So an image
+overrides (crop, resize, flips, maps), and by the functions here that take the place of torchvision's for colours. So an image
 and a mask to which a transform is applied with the same seed stay a pair, whichever of them is lazy.
 
 The step that makes a tensor, and those after it in which nothing is drawn, run in the engine together with what was
@@ -37,6 +37,7 @@ _ON_IMAGES = {
     "ColorJitter",
     "Grayscale",
     "RandomAdjustSharpness",
+    "RandomAffine",
     "RandomAutocontrast",
     "RandomChannelPermutation",
     "RandomCrop",
@@ -44,9 +45,11 @@ _ON_IMAGES = {
     "RandomGrayscale",
     "RandomHorizontalFlip",
     "RandomInvert",
+    "RandomPerspective",
     "RandomPhotometricDistort",
     "RandomPosterize",
     "RandomResizedCrop",
+    "RandomRotation",
     "RandomSolarize",
     "RandomVerticalFlip",
     "Resize",

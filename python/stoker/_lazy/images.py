@@ -3,8 +3,8 @@
 
 Pillow's open reads the header. The image keeps its attributes and is an instance of a subclass defined here until
 somebody accesses its pixels. Then they are made, by the engine if it gives Pillow's bytes, and the image becomes what
-Pillow would have made of it, including its class. convert(), copy(), crop(), resize() and transpose() access no pixels:
-they record an edit, and the engine then decodes only the part of the file that is left. Files in which anything is
+Pillow would have made of it, including its class. convert(), copy(), crop(), resize(), transpose(), transform() and
+rotate() access no pixels: they record an edit, and the engine then decodes only the part of the file that is left. Files in which anything is
 unusual are left to Pillow, and raise its errors when Pillow would raise them: so a file is checked before its decoding
 is deferred.
 """
@@ -18,6 +18,7 @@ from typing import Any
 from PIL import Image
 
 from .. import _ext
+from .maps import map_edit, maps_agree
 from .pixels import FILTERS, Edits, Source, made_core, made_pixels
 
 set_class = object.__dict__["__class__"].__set__  # the classes here override __class__
@@ -147,6 +148,23 @@ class Lazy(Image.Image, metaclass=Alike):
             return self.transpose(method)
         return new
 
+    def transform(
+        self,
+        size: Any,
+        method: Any,
+        data: Any = None,
+        resample: Any = Image.Resampling.NEAREST,
+        fill: Any = 1,
+        fillcolor: Any = None,
+    ) -> Image.Image:
+        wanted = _whole_size(size)
+        edit = map_edit(self._mode, wanted, method, data, resample, fillcolor) if wanted else None
+        new = self._edited((edit,), wanted) if edit and maps_agree() else None
+        if new is None:
+            self.load()
+            return self.transform(size, method, data, resample, fill, fillcolor)
+        return new
+
     def tobytes(self, encoder_name: str = "raw", *args: Any) -> bytes:
         found = self.source() if encoder_name == "raw" and not args else None
         pixels = made_pixels(*found, self._mode) if found else None
@@ -205,7 +223,7 @@ def _filter_number(resample: Any) -> int | None:
 
 
 class LazyImage(Lazy):
-    """What convert(), copy(), crop(), resize() and transpose() return: a plain Pillow image once it is made."""
+    """What convert(), copy(), crop() and the like return: a plain Pillow image once it is made."""
 
     def source(self) -> tuple[Source, Edits] | None:
         found = self.__dict__.get("_stoker")

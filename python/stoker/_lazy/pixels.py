@@ -138,12 +138,21 @@ def _shift_hue(image: Image.Image, shift: float) -> Image.Image:
     return functional.adjust_hue(image, shift)
 
 
+def _transformed(method: Image.Transform) -> Callable[..., Image.Image]:
+    def transform(image: Image.Image, width: int, height: int, number: int, *rest: Any) -> Image.Image:
+        return image.transform((width, height), method, rest[3:], _resample(number), fillcolor=rest[:3])
+
+    return transform
+
+
+def _resample(number: int) -> Image.Resampling:
+    return next(resample for resample, own in FILTERS.items() if own == number)
+
+
 # Each edit as Pillow makes it.
 _BY_PILLOW: dict[int, Callable[..., Image.Image]] = {
     _ext.EDIT_CROP: lambda image, x, y, width, height: image.crop((x, y, x + width, y + height)),
-    _ext.EDIT_RESIZE: lambda image, width, height, number: image.resize(
-        (width, height), next(resample for resample, own in FILTERS.items() if own == number)
-    ),
+    _ext.EDIT_RESIZE: lambda image, width, height, number: image.resize((width, height), _resample(number)),
     _ext.EDIT_MIRROR: lambda image: image.transpose(Image.Transpose.FLIP_LEFT_RIGHT),
     _ext.EDIT_FLIP: lambda image: image.transpose(Image.Transpose.FLIP_TOP_BOTTOM),
     _ext.EDIT_BRIGHTNESS: lambda image, factor: ImageEnhance.Brightness(image).enhance(factor),
@@ -157,6 +166,8 @@ _BY_PILLOW: dict[int, Callable[..., Image.Image]] = {
     _ext.EDIT_AUTOCONTRAST: lambda image: ImageOps.autocontrast(image),
     _ext.EDIT_PERMUTE: lambda image, *order: Image.merge("RGB", [image.getchannel(int(k)) for k in order]),
     _ext.EDIT_EQUALIZE: lambda image: ImageOps.equalize(image),
+    _ext.EDIT_AFFINE: _transformed(Image.Transform.AFFINE),
+    _ext.EDIT_PERSPECTIVE: _transformed(Image.Transform.PERSPECTIVE),
 }
 
 

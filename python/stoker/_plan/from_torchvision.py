@@ -12,7 +12,7 @@ from typing import Any
 
 from .. import transforms as T
 from .._base.tensors import dtype_name
-from .._steps.arguments import op
+from .._steps.arguments import filter_word, interpolation_mode, op
 from .._steps.base import Transform, converters
 
 
@@ -116,6 +116,22 @@ def _to_tensor(t: Any) -> Transform:
     return T.ToTensor()
 
 
+def _map_options(t: Any) -> dict[str, Any]:
+    """Return the options that all transforms with a map have."""
+    interpolation = interpolation_mode(t.interpolation)
+    if filter_word(interpolation) not in ("nearest", "bilinear", "bicubic"):
+        raise NotImplementedError(f"{t!r} cannot be compiled: Pillow has no map with interpolation={interpolation.value}")
+    return {"interpolation": interpolation, "fill": _fill(t.fill)}
+
+
+def _rotation(t: Any) -> Transform:
+    return T.RandomRotation(t.degrees, expand=t.expand, center=t.center, **_map_options(t))
+
+
+def _affine(t: Any) -> Transform:
+    return T.RandomAffine(t.degrees, t.translate, t.scale, t.shear, center=t.center, **_map_options(t))
+
+
 _CONVERTERS: dict[str, Callable[[Any], Transform]] = {
     "CenterCrop": lambda t: T.CenterCrop(t.size),
     "ColorJitter": _jitter,
@@ -130,6 +146,7 @@ _CONVERTERS: dict[str, Callable[[Any], Transform]] = {
     "Pad": _pad,
     "RGB": lambda t: _ToRGB(),
     "RandomAdjustSharpness": lambda t: T.RandomAdjustSharpness(t.sharpness_factor, t.p),
+    "RandomAffine": _affine,
     "RandomApply": lambda t: T.RandomApply(list(t.transforms), t.p),
     "RandomAutocontrast": lambda t: T.RandomAutocontrast(t.p),
     "RandomChannelPermutation": lambda t: T.RandomChannelPermutation(),
@@ -149,6 +166,8 @@ _CONVERTERS: dict[str, Callable[[Any], Transform]] = {
         t.size, t.scale, t.ratio, t.interpolation, t.antialias
     ),
     "RandomSolarize": lambda t: T.RandomSolarize(t.threshold, t.p),
+    "RandomPerspective": lambda t: T.RandomPerspective(t.distortion_scale, t.p, **_map_options(t)),
+    "RandomRotation": _rotation,
     "RandomVerticalFlip": lambda t: T.RandomVerticalFlip(t.p),
     "Resize": _resize,
     "ToDtype": _to_dtype,

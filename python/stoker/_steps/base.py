@@ -254,6 +254,9 @@ converters: dict[str, Callable[[Any], Transform]] = {}
 _DIFFERS_ON_TENSORS = {
     "Resize",
     "RandomResizedCrop",
+    "RandomRotation",
+    "RandomAffine",
+    "RandomPerspective",
     "ColorJitter",
     "GaussianBlur",
     "Grayscale",

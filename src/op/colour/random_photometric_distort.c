@@ -1,5 +1,4 @@
-/* random_photometric_distort.c - channels in random order; and changes of brightness, contrast, saturation, hue
- * and that order, each with a given probability
+/* random_photometric_distort.c - random changes of colours, and of the order of channels
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -61,8 +60,10 @@ static int plan_distort(void *self, struct st_shape *shape, struct st_finish_spe
     static const struct {
         const char *name;
         double low, high;
-    } usual[CHANGES] = {
-        {"brightness", 0.875, 1.125}, {"contrast", 0.5, 1.5}, {"saturation", 0.5, 1.5}, {"hue", -0.05, 0.05}};
+    } usual[CHANGES] = {{"brightness", 0.875, 1.125},
+                        {"contrast", 0.5, 1.5},
+                        {"saturation", 0.5, 1.5},
+                        {"hue", -0.05, 0.05}};
     struct distort *d = self;
     (void)finish;
     int rc = st_plan_picture(shape, "random_photometric_distort", err);
@@ -112,7 +113,7 @@ const struct st_op st_op_random_channel_permutation = {
 
 const struct st_op st_op_random_photometric_distort = {
     .name = "random_photometric_distort",
-    .help = "changes brightness, contrast, saturation, hue and the order of channels, each with probability p",
+    .help = "changes colours and the order of channels, each with probability p",
     .self_size = sizeof(struct distort),
     .params = params,
     .plan = plan_distort,
