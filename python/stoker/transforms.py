@@ -41,6 +41,7 @@ from ._steps.arguments import (
     op,
     pair,
 )
+from ._steps.augments import AutoAugment, AutoAugmentPolicy, RandAugment, TrivialAugmentWide
 from ._steps.base import (
     Compose,
     RandomApply,
@@ -66,6 +67,8 @@ from ._steps.tensor_ops import ConvertImageDtype, Normalize, PILToTensor, Random
 from ._steps.warps import RandomAffine, RandomPerspective, RandomRotation
 
 __all__ = [
+    "AutoAugment",
+    "AutoAugmentPolicy",
     "CenterCrop",
     "ColorJitter",
     "Compose",
@@ -78,6 +81,7 @@ __all__ = [
     "Normalize",
     "PILToTensor",
     "Pad",
+    "RandAugment",
     "RandomAdjustSharpness",
     "RandomAffine",
     "RandomApply",
@@ -100,6 +104,7 @@ __all__ = [
     "RandomVerticalFlip",
     "Resize",
     "ToTensor",
+    "TrivialAugmentWide",
     "functional_apply",
     "pipeline_text",
 ]

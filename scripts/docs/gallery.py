@@ -67,6 +67,11 @@ _OF_IMAGES = {
         "RandomPhotometricDistort": Shown("T.RandomPhotometricDistort()", 3),
         "GaussianBlur": Shown("T.GaussianBlur(13, sigma=(0.1, 4.0))", 3),
     },
+    "Automatic augmentation": {
+        "AutoAugment": Shown("T.AutoAugment()", 3),
+        "RandAugment": Shown("T.RandAugment()", 3),
+        "TrivialAugmentWide": Shown("T.TrivialAugmentWide()", 3),
+    },
     "Tensors": {
         "ToTensor": Shown("T.ToTensor()"),
         "PILToTensor": Shown("T.PILToTensor()"),

@@ -14,6 +14,7 @@
     X(random_grayscale) X(gaussian_blur) X(random_erasing) \
     X(random_invert) X(random_posterize) X(random_solarize) \
     X(random_autocontrast) X(random_equalize) X(random_adjust_sharpness) \
+    X(auto_augment) X(rand_augment) X(trivial_augment_wide) \
     X(random_channel_permutation) X(random_photometric_distort) \
     X(random_apply) X(random_choice) X(random_order) X(to_tensor) X(pil_to_tensor) \
     X(convert_image_dtype) X(normalize) \

@@ -72,6 +72,7 @@ static const char *const texts[] = {
     "random_autocontrast; random_equalize; random_adjust_sharpness(sharpness_factor=2)",
     "random_choice{resize(size=[30,40]); center_crop(size=[30,40])}; random_order{random_channel_permutation; "
     "random_photometric_distort(p=0.7); random_horizontal_flip}",
+    "auto_augment; random_resized_crop(size=30); rand_augment; trivial_augment_wide",
     "grayscale; random_adjust_sharpness(sharpness_factor=0.3); random_resized_crop(size=31); random_equalize; to_tensor",
     "center_crop(size=30); color_jitter(brightness=0.2,contrast=0.2,saturation=0.2,hue=0.2); "
     "color_jitter(brightness=0.2,contrast=0.2,saturation=0.2,hue=0.2); color_jitter(brightness=0.2,contrast=0.2); "

@@ -33,9 +33,11 @@ _MAKE_TENSORS = {"ToTensor", "PILToTensor", "ToImage", _PRESET}
 _TO_FLOAT = {"ConvertImageDtype", "ToDtype"}
 _ON_TENSORS = {"Identity", "Normalize", "ToPureTensor"} | _TO_FLOAT
 _ON_IMAGES = {
+    "AutoAugment",
     "CenterCrop",
     "ColorJitter",
     "Grayscale",
+    "RandAugment",
     "RandomAdjustSharpness",
     "RandomAffine",
     "RandomAutocontrast",
@@ -53,6 +55,7 @@ _ON_IMAGES = {
     "RandomSolarize",
     "RandomVerticalFlip",
     "Resize",
+    "TrivialAugmentWide",
 }
 _HOLDERS = {"RandomApply", "RandomChoice", "RandomOrder"}
 _MODES = ("RGB", "L")  # of images that the engine has

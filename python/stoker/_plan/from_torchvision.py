@@ -132,7 +132,26 @@ def _affine(t: Any) -> Transform:
     return T.RandomAffine(t.degrees, t.translate, t.scale, t.shear, center=t.center, **_map_options(t))
 
 
+def _auto_augment(t: Any) -> Transform:
+    policies = t._policies if _is_v2(t) else t.policies
+    if policies != t._get_policies(t.policy):
+        raise NotImplementedError(f"{t!r} cannot be compiled: its policies were changed")
+    return T.AutoAugment(t.policy, **_map_options(t))
+
+
+def _bins(t: Any) -> int:
+    bins = t.num_magnitude_bins
+    if not isinstance(bins, int) or bins < 2 or not 0 <= getattr(t, "magnitude", 0) < bins:
+        raise NotImplementedError(f"{t!r} cannot be compiled: magnitude must be from 0 to num_magnitude_bins - 1")
+    return bins
+
+
+def _rand_augment(t: Any) -> Transform:
+    return T.RandAugment(t.num_ops, t.magnitude, _bins(t), **_map_options(t))
+
+
 _CONVERTERS: dict[str, Callable[[Any], Transform]] = {
+    "AutoAugment": _auto_augment,
     "CenterCrop": lambda t: T.CenterCrop(t.size),
     "ColorJitter": _jitter,
     "Compose": lambda t: T.Compose(list(t.transforms)),
@@ -145,6 +164,7 @@ _CONVERTERS: dict[str, Callable[[Any], Transform]] = {
     "PILToTensor": lambda t: _ToImage(),
     "Pad": _pad,
     "RGB": lambda t: _ToRGB(),
+    "RandAugment": _rand_augment,
     "RandomAdjustSharpness": lambda t: T.RandomAdjustSharpness(t.sharpness_factor, t.p),
     "RandomAffine": _affine,
     "RandomApply": lambda t: T.RandomApply(list(t.transforms), t.p),
@@ -174,5 +194,6 @@ _CONVERTERS: dict[str, Callable[[Any], Transform]] = {
     "ToImage": lambda t: _ToImage(),
     "ToPureTensor": lambda t: _ToImage(),
     "ToTensor": _to_tensor,
+    "TrivialAugmentWide": lambda t: T.TrivialAugmentWide(_bins(t), **_map_options(t)),
 }
 converters.update(_CONVERTERS)

@@ -30,7 +30,9 @@ def _angles(value: Any, name: str, lengths: Sequence[int] = (2,)) -> list[float]
     return [float(angle) for angle in value]
 
 
-class _Warp(Transform):
+class Warp(Transform):
+    """Base class of transforms that move pixels by a map."""
+
     def __init__(self, interpolation: Any, fill: Any) -> None:
         self.interpolation = interpolation_mode(interpolation)
         if fill is not None and not isinstance(fill, (Sequence, numbers.Number)):
@@ -41,7 +43,7 @@ class _Warp(Transform):
         return op(name, **params, interpolation=filter_word(self.interpolation), fill=self.fill)
 
 
-class RandomRotation(_Warp):
+class RandomRotation(Warp):
     """Turn the image by a random angle. The result is equal to Pillow's, byte for byte.
 
     Args:
@@ -86,7 +88,7 @@ class RandomRotation(_Warp):
         )
 
 
-class RandomAffine(_Warp):
+class RandomAffine(Warp):
     """Turn, move, scale and shear the image by random amounts. The middle stays where it is, unless it is moved.
 
     Args:
@@ -155,7 +157,7 @@ class RandomAffine(_Warp):
         return f"{type(self).__name__}({', '.join(parts)})"
 
 
-class RandomPerspective(_Warp):
+class RandomPerspective(Warp):
     """Move the image's corners inwards by random amounts with probability `p`, as if it were seen from aside.
 
     Args:
