@@ -51,6 +51,11 @@ _OF_IMAGES = {
         "RandomRotation": Shown("T.RandomRotation(30)", 3),
         "RandomAffine": Shown('T.RandomAffine(15, translate=(0.1, 0.1), scale=(0.7, 1.2), shear=15, interpolation="bilinear")', 3),
         "RandomPerspective": Shown("T.RandomPerspective(p=1)", 3),
+        "ElasticTransform": Shown("T.ElasticTransform(150.0)", 3),
+        "RandomResize": Shown("T.RandomResize(60, 150)", 3),
+        "RandomShortestSize": Shown("T.RandomShortestSize([60, 90, 120])", 3),
+        "ScaleJitter": Shown("T.ScaleJitter((120, 120), (0.5, 1.5))", 3),
+        "RandomZoomOut": Shown("T.RandomZoomOut(side_range=(1.0, 2.0), p=1)", 3),
         "Pad": Shown('T.Pad(30, padding_mode="reflect")'),
     },
     "Colour and blur": {

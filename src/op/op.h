@@ -20,13 +20,13 @@ enum st_param_type {
     ST_PARAM_FLOAT, /* double */
     ST_PARAM_BOOL,  /* bool */
     ST_PARAM_WORD,  /* int32_t: index of the word in `words` */
-    ST_PARAM_LIST,  /* struct st_list: 1 to 8 numbers, one without brackets, or one of `words`, if any */
+    ST_PARAM_LIST,  /* struct st_list: 1 to 16 numbers, one without brackets, or one of `words` */
 };
 
 struct st_list {
     uint32_t count; /* 0: not given, or a word */
     uint32_t word;  /* 1 + index of the word given instead of numbers; 0: none */
-    double value[8];
+    double value[16];
 };
 
 struct st_param {

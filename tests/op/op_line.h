@@ -34,7 +34,7 @@ static inline void line_set(void *self, const struct st_param *param, const char
         struct st_list *list = to;
         *list = (struct st_list){.word = (uint32_t)(word + 1)};
         char *end = (char *)text;
-        while (!list->word && *text && list->count < 8) {
+        while (!list->word && *text && list->count < sizeof list->value / sizeof *list->value) {
             list->value[list->count++] = strtod(text, &end);
             text = *end == ',' ? end + 1 : end;
         }

@@ -81,6 +81,26 @@ static void plans(void)
         {"random_affine degrees=3 scale=2,1", "ascending"},
         {"random_affine degrees=3 shear=1,2,3", "two numbers"},
         {"random_affine degrees=3 shear=1,2,4,3", "ascending"},
+        {"random_resize min_size=8 max_size=9; random_zoom_out; center_crop size=9; to_tensor", NULL},
+        {"random_shortest_size min_size=480,512,544,576,608,640,672,704,736,768,800 max_size=1333", NULL},
+        {"to_tensor; random_zoom_out", NULL},
+        {"to_tensor; random_zoom_out fill=3", NULL},
+        {"scale_jitter target_size=8,9 scale_range=1,2; pil_to_tensor", NULL},
+        {"to_tensor; random_resize min_size=8 max_size=9", "before to_tensor"},
+        {"to_tensor; random_shortest_size min_size=8", "before to_tensor"},
+        {"to_tensor; scale_jitter target_size=8,8", "before to_tensor"},
+        {"random_resize min_size=9 max_size=9", "less than max_size"},
+        {"random_shortest_size min_size=8.5", "integers"},
+        {"scale_jitter target_size=8", "two numbers"},
+        {"scale_jitter target_size=8,8 scale_range=2,1", "ascending"},
+        {"random_zoom_out side_range=3,2", "ascending"},
+        {"random_zoom_out fill=1,2", "fill has 2"},
+        {"elastic_transform alpha=20,-30 sigma=4 fill=1,2,3; elastic_transform sigma=0; to_tensor", NULL},
+        {"to_tensor; elastic_transform", "before to_tensor"},
+        {"elastic_transform sigma=0,1", "in both"},
+        {"elastic_transform alpha=1,2,3", "one number or two"},
+        {"elastic_transform interpolation=bicubic", "nearest or bilinear"},
+        {"elastic_transform fill=1,2", "fill has 2"},
         {"grayscale num_output_channels=2", "1 and 3"},
         {"to_tensor; random_erasing value=1,2", "value has 2"},
         {"to_tensor; random_erasing value=random", NULL},
@@ -131,7 +151,7 @@ static void registry(void)
     for (const struct st_op *const *op = st_ops; *op; op++, count++)
         fine = fine && st_op_find((*op)->name) == *op && (*op)->help && (*op)->params &&
                ((*op)->plan || (*op)->choose || (*op)->run_audio);
-    ok(fine && count == 42, "%u ops, each found by its name, with help and parameters", count);
+    ok(fine && count == 47, "%u ops, each found by its name, with help and parameters", count);
     ok(!st_op_find("hflip") && !st_op_find(""), "other names are not found");
 }
 

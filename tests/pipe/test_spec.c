@@ -45,7 +45,7 @@ int main(void)
     refused("resize(size=x)", "character 13: resize: expected a number for size, not 'x'");
     refused("resize(size=[2, 1e])", "character 17: resize: expected a number for size, not '1e'");
     refused("resize(size=[])", "empty list");
-    refused("resize(size=[1,2,3,4,5,6,7,8,9])", "too many numbers");
+    refused("resize(size=[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17])", "too many numbers");
     refused("resize(size=[1,2)", "expected ']'");
     refused("resize(size=256", "expected ',' or ')'");
     refused("resize(size=256, interpolation=linear)", "is not one of");

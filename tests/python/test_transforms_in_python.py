@@ -79,6 +79,11 @@ def test_samples_and_batches_are_torchvisions(tree, name, workers):
         ("RandomAffine", {"degrees": 9, "translate": (0.1, 0.2), "scale": (0.5, 2), "shear": (1, 2, 3, 4),
                           "interpolation": "bilinear", "fill": (1, 2, 3), "center": (3, 4)}),
         ("RandomPerspective", {"distortion_scale": 0.3, "p": 0.2, "interpolation": "nearest", "fill": 9}),
+        ("ElasticTransform", {"alpha": [30.0, 40.0], "sigma": [3.0, 4.0], "interpolation": "bilinear", "fill": [7.0]}),
+        ("RandomResize", {"min_size": 20, "max_size": 30, "interpolation": "bicubic", "antialias": True}),
+        ("RandomShortestSize", {"min_size": [20, 30], "max_size": 50, "interpolation": "bilinear", "antialias": True}),
+        ("ScaleJitter", {"target_size": (20, 30), "scale_range": (0.5, 1), "interpolation": "nearest", "antialias": True}),
+        ("RandomZoomOut", {"fill": 7, "side_range": (1, 2), "p": 0.3}),
         ("ToTensor", {}),
         ("PILToTensor", {}),
         ("ConvertImageDtype", {"dtype": torch.float16}),
@@ -90,7 +95,7 @@ def test_every_transform_becomes_torchvisions(name, arguments):
     made = callable_for(getattr(T, name)(**arguments))
     if "interpolation" in arguments:
         arguments = {**arguments, "interpolation": V1.InterpolationMode(arguments["interpolation"])}
-    theirs = getattr(V1, name)(**arguments)
+    theirs = getattr(V1 if hasattr(V1, name) else V2, name)(**arguments)
 
     def shown(transform):
         return {key: value for key, value in vars(transform).items() if not key.startswith("_")}

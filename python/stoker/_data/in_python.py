@@ -58,6 +58,8 @@ def callable_for(transform: Any) -> Callable[[Any], Any]:
     if isinstance(transform, (Compose, RandomApply)):
         steps = list(map(callable_for, transform.transforms))
         return theirs.Compose(steps) if isinstance(transform, Compose) else theirs.RandomApply(steps, transform.p)
+    if not hasattr(theirs, name):
+        theirs = importlib.import_module("torchvision.transforms.v2")
     return getattr(theirs, name)(**_arguments(transform, theirs))
 
 

@@ -3,8 +3,8 @@
 
 Transforms run as torchvision wrote them: they draw their numbers from torch's generator, check their arguments and
 raise their errors. What they do to the pixels of a lazy image is recorded in it: by the methods of Pillow that it
-overrides (crop, resize, flips, maps), and by the functions here that take the place of torchvision's for colours. So an image
-and a mask to which a transform is applied with the same seed stay a pair, whichever of them is lazy.
+overrides (crop, resize, flips, maps), and by the functions here that take the place of torchvision's for colours. So an
+image and a mask to which a transform is applied with the same seed stay a pair, whichever of them is lazy.
 
 The step that makes a tensor, and those after it in which nothing is drawn, run in the engine together with what was
 recorded. This is done only for torchvision's own classes, unchanged and without hooks, and only if the result is
@@ -50,11 +50,14 @@ _ON_IMAGES = {
     "RandomPerspective",
     "RandomPhotometricDistort",
     "RandomPosterize",
+    "RandomResize",
     "RandomResizedCrop",
     "RandomRotation",
+    "RandomShortestSize",
     "RandomSolarize",
     "RandomVerticalFlip",
     "Resize",
+    "ScaleJitter",
     "TrivialAugmentWide",
 }
 _HOLDERS = {"RandomApply", "RandomChoice", "RandomOrder"}

@@ -4,9 +4,9 @@
 Pillow's open reads the header. The image keeps its attributes and is an instance of a subclass defined here until
 somebody accesses its pixels. Then they are made, by the engine if it gives Pillow's bytes, and the image becomes what
 Pillow would have made of it, including its class. convert(), copy(), crop(), resize(), transpose(), transform() and
-rotate() access no pixels: they record an edit, and the engine then decodes only the part of the file that is left. Files in which anything is
-unusual are left to Pillow, and raise its errors when Pillow would raise them: so a file is checked before its decoding
-is deferred.
+rotate() access no pixels: they record an edit, and the engine then decodes only the part of the file that is left.
+Files in which anything is unusual are left to Pillow, and raise its errors when Pillow would raise them: so a file is
+checked before its decoding is deferred.
 """
 
 from __future__ import annotations

@@ -150,12 +150,21 @@ def _rand_augment(t: Any) -> Transform:
     return T.RandAugment(t.num_ops, t.magnitude, _bins(t), **_map_options(t))
 
 
+def _elastic(t: Any) -> Transform:
+    if t.fill is None:
+        raise NotImplementedError(f"{t!r} cannot be compiled: give fill=0")
+    if filter_word(interpolation_mode(t.interpolation)) not in ("nearest", "bilinear"):
+        raise NotImplementedError(f"{t!r} cannot be compiled: only interpolation='nearest' and 'bilinear' can")
+    return T.ElasticTransform(t.alpha, t.sigma, **_map_options(t))
+
+
 _CONVERTERS: dict[str, Callable[[Any], Transform]] = {
     "AutoAugment": _auto_augment,
     "CenterCrop": lambda t: T.CenterCrop(t.size),
     "ColorJitter": _jitter,
     "Compose": lambda t: T.Compose(list(t.transforms)),
     "ConvertImageDtype": lambda t: (_ToDtype if _is_v2(t) else T.ConvertImageDtype)(t.dtype),
+    "ElasticTransform": _elastic,
     "GaussianBlur": lambda t: T.GaussianBlur(t.kernel_size, t.sigma),
     "Grayscale": lambda t: T.Grayscale(t.num_output_channels),
     "Identity": lambda t: _Nothing(),
@@ -182,14 +191,18 @@ _CONVERTERS: dict[str, Callable[[Any], Transform]] = {
         t.brightness, t.contrast, t.saturation, t.hue, t.p
     ),
     "RandomPosterize": _posterize,
+    "RandomPerspective": lambda t: T.RandomPerspective(t.distortion_scale, t.p, **_map_options(t)),
+    "RandomResize": lambda t: T.RandomResize(t.min_size, t.max_size, t.interpolation, t.antialias),
     "RandomResizedCrop": lambda t: T.RandomResizedCrop(
         t.size, t.scale, t.ratio, t.interpolation, t.antialias
     ),
     "RandomSolarize": lambda t: T.RandomSolarize(t.threshold, t.p),
-    "RandomPerspective": lambda t: T.RandomPerspective(t.distortion_scale, t.p, **_map_options(t)),
     "RandomRotation": _rotation,
+    "RandomShortestSize": lambda t: T.RandomShortestSize(t.min_size, t.max_size, t.interpolation, t.antialias),
     "RandomVerticalFlip": lambda t: T.RandomVerticalFlip(t.p),
+    "RandomZoomOut": lambda t: T.RandomZoomOut(_fill(t.fill), t.side_range, t.p),
     "Resize": _resize,
+    "ScaleJitter": lambda t: T.ScaleJitter(t.target_size, t.scale_range, t.interpolation, t.antialias),
     "ToDtype": _to_dtype,
     "ToImage": lambda t: _ToImage(),
     "ToPureTensor": lambda t: _ToImage(),

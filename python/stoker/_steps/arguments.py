@@ -81,6 +81,14 @@ def pair(size: Any, message: str) -> Any:
 SIZE_MESSAGE = "Please provide only two dimensions (h, w) for size."
 
 
+def check_sequence(value: Any, name: str, lengths: Sequence[int]) -> None:
+    text = " or ".join(map(str, lengths))
+    if not isinstance(value, Sequence):
+        raise TypeError(f"{name} should be a sequence of length {text}.")
+    if len(value) not in lengths:
+        raise ValueError(f"{name} should be a sequence of length {text}.")
+
+
 def check_ranges(scale: Any, ratio: Any) -> None:
     if not isinstance(scale, Sequence):
         raise TypeError("Scale should be a sequence")

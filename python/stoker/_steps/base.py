@@ -254,9 +254,13 @@ converters: dict[str, Callable[[Any], Transform]] = {}
 _DIFFERS_ON_TENSORS = {
     "Resize",
     "RandomResizedCrop",
+    "RandomResize",
+    "RandomShortestSize",
+    "ScaleJitter",
     "RandomRotation",
     "RandomAffine",
     "RandomPerspective",
+    "ElasticTransform",
     "ColorJitter",
     "GaussianBlur",
     "Grayscale",

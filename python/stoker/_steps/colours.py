@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transforms that change values with a given probability: invert, posterize, solarize, autocontrast, equalize, sharpness;
-and those that put channels into another order."""
+"""Transforms that change values: colours, greyscale, tables of values, sharpness, and the order of channels."""
 
 from __future__ import annotations
 
@@ -19,6 +18,111 @@ def _number(value: Any, name: str) -> float:
     if isinstance(value, bool) or not (isinstance(value, numbers.Real) or hasattr(value, "item")):
         raise TypeError(f"{name}={value!r} is not a number")
     return float(value)
+
+
+class ColorJitter(Transform):
+    """Change brightness, contrast, saturation and hue by random factors, in random order.
+
+    Args:
+        brightness: The range of the factor: a number x means from max(0, 1 - x) to 1 + x, a pair is (min, max).
+        contrast: The same for contrast.
+        saturation: The same for saturation.
+        hue: The range of the shift, within -0.5 to 0.5: a number x means from -x to x, a pair is (min, max).
+
+    Raises:
+        TypeError, ValueError: As torchvision's ColorJitter.
+
+    >>> T.ColorJitter(brightness=0.4, hue=(-0.1, 0.1))
+    ColorJitter(brightness=(0.6, 1.4), contrast=None, saturation=None, hue=(-0.1, 0.1))
+    """
+
+    def __init__(
+        self, brightness: Any = 0, contrast: Any = 0, saturation: Any = 0, hue: Any = 0
+    ) -> None:
+        self.brightness = self._range(brightness, "brightness")
+        self.contrast = self._range(contrast, "contrast")
+        self.saturation = self._range(saturation, "saturation")
+        self.hue = self._range(hue, "hue", center=0, bound=(-0.5, 0.5), clip=False)
+
+    @staticmethod
+    def _range(
+        value: Any,
+        name: str,
+        center: float = 1,
+        bound: tuple[float, float] = (0, float("inf")),
+        clip: bool = True,
+    ) -> tuple[float, float] | None:
+        if isinstance(value, numbers.Number):
+            if value < 0:  # type: ignore[operator]
+                raise ValueError(f"If {name} is a single number, it must be non negative.")
+            low, high = center - float(value), center + float(value)  # type: ignore[arg-type]
+            low = max(low, 0.0) if clip else low
+        elif isinstance(value, (tuple, list)) and len(value) == 2:
+            low, high = float(value[0]), float(value[1])
+        else:
+            raise TypeError(f"{name} should be a single number or a list/tuple with length 2.")
+        if not bound[0] <= low <= high <= bound[1]:
+            raise ValueError(f"{name} values should be between {bound}, but got {[low, high]}.")
+        return None if low == high == center else (low, high)
+
+    def _spec(self) -> str:
+        return op(
+            "color_jitter",
+            brightness=self.brightness,
+            contrast=self.contrast,
+            saturation=self.saturation,
+            hue=self.hue,
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(brightness={self.brightness}, contrast={self.contrast}, "
+            f"saturation={self.saturation}, hue={self.hue})"
+        )
+
+
+class Grayscale(Transform):
+    """Remove the colour.
+
+    Args:
+        num_output_channels: 1, or 3 for three equal channels.
+
+    Raises:
+        ValueError: Another number of channels.
+
+    >>> T.functional_apply(T.Grayscale(), np.zeros((48, 64, 3), np.uint8)).shape
+    (1, 48, 64)
+    """
+
+    def __init__(self, num_output_channels: int = 1) -> None:
+        if num_output_channels not in (1, 3):
+            raise ValueError("num_output_channels should be either 1 or 3")
+        self.num_output_channels = num_output_channels
+
+    def _spec(self) -> str:
+        return op("grayscale", num_output_channels=self.num_output_channels)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(num_output_channels={self.num_output_channels})"
+
+
+class RandomGrayscale(WithProbability):
+    """Remove the colour with probability `p`. The number of channels stays the same.
+
+    Args:
+        p: The probability.
+
+    Raises:
+        ValueError: `p` is not from 0 to 1.
+
+    >>> T.RandomGrayscale(p=0.2)
+    RandomGrayscale(p=0.2)
+    """
+
+    _name = "random_grayscale"
+
+    def __init__(self, p: float = 0.1) -> None:
+        super().__init__(p)
 
 
 class RandomInvert(WithProbability):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The transforms that move pixels by a map: RandomRotation, RandomAffine, RandomPerspective."""
+"""The transforms that move pixels: RandomRotation, RandomAffine, RandomPerspective, ElasticTransform."""
 
 from __future__ import annotations
 
@@ -7,16 +7,8 @@ import numbers
 from collections.abc import Sequence
 from typing import Any
 
-from .arguments import InterpolationMode, filter_word, interpolation_mode, op
+from .arguments import InterpolationMode, check_sequence, filter_word, interpolation_mode, op
 from .base import Transform
-
-
-def _sequence(value: Any, name: str, lengths: Sequence[int]) -> None:
-    text = " or ".join(map(str, lengths))
-    if not isinstance(value, Sequence):
-        raise TypeError(f"{name} should be a sequence of length {text}.")
-    if len(value) not in lengths:
-        raise ValueError(f"{name} should be a sequence of length {text}.")
 
 
 def _angles(value: Any, name: str, lengths: Sequence[int] = (2,)) -> list[float]:
@@ -26,7 +18,7 @@ def _angles(value: Any, name: str, lengths: Sequence[int] = (2,)) -> list[float]
             raise ValueError(f"If {name} is a single number, it must be positive.")
         value = [-value, value]  # type: ignore[operator]
     else:
-        _sequence(value, name, lengths)
+        check_sequence(value, name, lengths)
     return [float(angle) for angle in value]
 
 
@@ -70,7 +62,7 @@ class RandomRotation(Warp):
     ) -> None:
         self.degrees = _angles(degrees, "degrees")
         if center is not None:
-            _sequence(center, "center", (2,))
+            check_sequence(center, "center", (2,))
         super().__init__(interpolation, fill)
         self.center = center
         self.expand = expand
@@ -120,17 +112,17 @@ class RandomAffine(Warp):
     ) -> None:
         self.degrees = _angles(degrees, "degrees")
         if translate is not None:
-            _sequence(translate, "translate", (2,))
+            check_sequence(translate, "translate", (2,))
             if not all(0.0 <= part <= 1.0 for part in translate):
                 raise ValueError("translation values should be between 0 and 1")
         if scale is not None:
-            _sequence(scale, "scale", (2,))
+            check_sequence(scale, "scale", (2,))
             if not all(factor > 0 for factor in scale):
                 raise ValueError("scale values should be positive")
         self.shear = None if shear is None else _angles(shear, "shear", (2, 4))
         super().__init__(interpolation, fill)
         if center is not None:
-            _sequence(center, "center", (2,))
+            check_sequence(center, "center", (2,))
         self.translate = translate
         self.scale = scale
         self.center = center
@@ -193,3 +185,55 @@ class RandomPerspective(Warp):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(p={self.p})"
+
+
+def _two(value: Any, name: str) -> list[float]:
+    """Return the numbers for both directions."""
+    if not isinstance(value, (int, float, Sequence)):
+        raise TypeError(f"{name} should be a number or a sequence of numbers. Got {type(value)}")
+    if not isinstance(value, Sequence):
+        return [float(value)] * 2
+    if len(value) not in (1, 2):
+        raise ValueError(f"If {name} is a sequence its length should be 1 or 2. Got {len(value)}")
+    for one in value:
+        if not isinstance(one, (int, float)):
+            raise ValueError(f"{name} should be a sequence of numbers. Got {type(one)}")
+    return [float(value[0]), float(value[-1])]
+
+
+class ElasticTransform(Warp):
+    """Move pixels by random distances that vary smoothly. The result is within one level of torchvision's.
+
+    Args:
+        alpha: How strongly: one number, or across and down.
+        sigma: How smoothly, likewise: the blur of the noise has a sigma of so many pixels. The image must be larger than
+            four times that.
+        interpolation: "bilinear" or "nearest", also as an InterpolationMode or Pillow's number.
+        fill: As in RandomRotation. Pixels near the border blend into it.
+
+    Raises:
+        TypeError, ValueError: As torchvision's ElasticTransform (v2).
+
+    >>> T.functional_apply(T.ElasticTransform(30.0), np.zeros((48, 64, 3), np.uint8)).shape
+    (3, 48, 64)
+    """
+
+    def __init__(
+        self,
+        alpha: float | Sequence[float] = 50.0,
+        sigma: float | Sequence[float] = 5.0,
+        interpolation: Any = InterpolationMode.BILINEAR,
+        fill: Any = 0,
+    ) -> None:
+        self.alpha = _two(alpha, "alpha")
+        self.sigma = _two(sigma, "sigma")
+        super().__init__(interpolation, fill)
+
+    def _spec(self) -> str:
+        return self._warp_spec("elastic_transform", alpha=self.alpha, sigma=self.sigma)
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(alpha={self.alpha}, sigma={self.sigma}, "
+            f"interpolation={self.interpolation.value}, fill={self.fill})"
+        )

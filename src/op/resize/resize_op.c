@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "op/op.h"
+#include "op/resize/sides.h"
 
 struct resize {
     struct st_list size;
@@ -33,26 +34,13 @@ static const struct st_param params[] = {
     {0},
 };
 
-/* torchvision's size for an image: the products are exact, the quotient is truncated. */
 static bool new_size(const struct resize *r, int32_t width, int32_t height, int32_t *out_width,
                      int32_t *out_height)
 {
-    if (r->size.count == 2) {
-        *out_width = r->width;
-        *out_height = r->height;
-        return true;
-    }
-    const int64_t shorter = width <= height ? width : height, longer = width <= height ? height : width;
-    int64_t short_side = r->width;
-    int64_t long_side = (int64_t)((double)(short_side * longer) / (double)shorter);
-    if (r->max_size && long_side > r->max_size) {
-        short_side = (int64_t)((double)(r->max_size * short_side) / (double)long_side);
-        long_side = r->max_size;
-    }
-    if (long_side > INT32_MAX)
-        return false;
-    *out_width = (int32_t)(width <= height ? short_side : long_side);
-    *out_height = (int32_t)(width <= height ? long_side : short_side);
+    if (r->size.count == 1)
+        return st_resize_side(r->width, r->max_size, width, height, out_width, out_height);
+    *out_width = r->width;
+    *out_height = r->height;
     return true;
 }
 
