@@ -717,6 +717,12 @@ enum stoker_edit_kind {
     STOKER_EDIT_GREY,       /* to three equal channels */
     STOKER_EDIT_AFFINE,     /* to width x height pixels, each from the place that `map` gives */
     STOKER_EDIT_PERSPECTIVE,/* likewise */
+    STOKER_EDIT_SHARPNESS,  /* by a factor; 1 changes nothing, 0 softens */
+    STOKER_EDIT_SOLARIZE,   /* values that are not less than `factor` are inverted; 0: all */
+    STOKER_EDIT_POSTERIZE,  /* to the highest `factor` bits of each value, 1 to 8 */
+    STOKER_EDIT_AUTOCONTRAST, /* each channel to the range 0 to 255 */
+    STOKER_EDIT_EQUALIZE,   /* each channel to an even histogram */
+    STOKER_EDIT_PERMUTE,    /* channel k becomes channel x, y and width, for k = 0, 1 and 2 */
 };
 enum stoker_filter {
     STOKER_FILTER_NEAREST,

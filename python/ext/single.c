@@ -87,11 +87,15 @@ static Py_ssize_t numbers_of(enum stoker_edit_kind kind)
     case STOKER_EDIT_CROP:
         return 4;
     case STOKER_EDIT_RESIZE:
+    case STOKER_EDIT_PERMUTE:
         return 3;
     case STOKER_EDIT_BRIGHTNESS:
     case STOKER_EDIT_CONTRAST:
     case STOKER_EDIT_SATURATION:
     case STOKER_EDIT_HUE:
+    case STOKER_EDIT_SHARPNESS:
+    case STOKER_EDIT_SOLARIZE:
+    case STOKER_EDIT_POSTERIZE:
         return 1;
     case STOKER_EDIT_AFFINE:
         return 12;
@@ -125,12 +129,13 @@ static int read_edit(PyObject *tuple, struct stoker_edit *edit)
 {
     uint32_t filter = 0, *box[] = {&edit->x, &edit->y, &edit->width, &edit->height};
     uint32_t *size[] = {&edit->width, &edit->height, &filter};
+    uint32_t *channels[] = {&edit->x, &edit->y, &edit->width};
     long kind =
         PyTuple_Check(tuple) && PyTuple_Size(tuple) ? PyLong_AsLong(PyTuple_GetItem(tuple, 0)) : -1;
     Py_ssize_t count;
 
     *edit = (struct stoker_edit){0};
-    if (kind < STOKER_EDIT_CROP || kind > STOKER_EDIT_PERSPECTIVE) {
+    if (kind < STOKER_EDIT_CROP || kind > STOKER_EDIT_PERMUTE) {
         if (!PyErr_Occurred())
             PyErr_Format(PyExc_ValueError, "%R is not an edit", tuple);
         return -1;
@@ -143,6 +148,8 @@ static int read_edit(PyObject *tuple, struct stoker_edit *edit)
     }
     if (count == 4)
         return read_sizes(tuple, box, 4);
+    if (edit->kind == STOKER_EDIT_PERMUTE)
+        return read_sizes(tuple, channels, 3);
     if (count == 1)
         edit->factor = PyFloat_AsDouble(PyTuple_GetItem(tuple, 1));
     if (count >= 3 && read_sizes(tuple, size, 3) == 0) {

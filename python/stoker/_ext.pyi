@@ -17,6 +17,12 @@ EDIT_HUE: int
 EDIT_GREY: int
 EDIT_AFFINE: int
 EDIT_PERSPECTIVE: int
+EDIT_SHARPNESS: int
+EDIT_SOLARIZE: int
+EDIT_POSTERIZE: int
+EDIT_AUTOCONTRAST: int
+EDIT_EQUALIZE: int
+EDIT_PERMUTE: int
 
 class StokerError(RuntimeError):
     """Base class of all errors of the engine."""

@@ -41,13 +41,38 @@ from ._steps.arguments import (
     op,
     pair,
 )
-from ._steps.base import Compose, RandomApply, Transform, functional_apply, pipeline_text
-from ._steps.mix import CutMix, MixUp, RandomChoice
+from ._steps.augments import AutoAugment, AutoAugmentPolicy, RandAugment, TrivialAugmentWide
+from ._steps.base import (
+    Compose,
+    RandomApply,
+    RandomChoice,
+    RandomOrder,
+    Transform,
+    WithProbability,
+    functional_apply,
+    pipeline_text,
+)
+from ._steps.colours import (
+    ColorJitter,
+    Grayscale,
+    RandomAdjustSharpness,
+    RandomAutocontrast,
+    RandomChannelPermutation,
+    RandomEqualize,
+    RandomGrayscale,
+    RandomInvert,
+    RandomPhotometricDistort,
+    RandomPosterize,
+    RandomSolarize,
+)
+from ._steps.mix import CutMix, MixUp
 from ._steps.random_sizes import RandomResize, RandomShortestSize, RandomZoomOut, ScaleJitter
 from ._steps.tensor_ops import ConvertImageDtype, Normalize, PILToTensor, RandomErasing, ToTensor
 from ._steps.warps import ElasticTransform, RandomAffine, RandomPerspective, RandomRotation
 
 __all__ = [
+    "AutoAugment",
+    "AutoAugmentPolicy",
     "CenterCrop",
     "ColorJitter",
     "Compose",
@@ -61,23 +86,34 @@ __all__ = [
     "Normalize",
     "PILToTensor",
     "Pad",
+    "RandAugment",
+    "RandomAdjustSharpness",
     "RandomAffine",
     "RandomApply",
+    "RandomAutocontrast",
+    "RandomChannelPermutation",
     "RandomChoice",
     "RandomCrop",
+    "RandomEqualize",
     "RandomErasing",
     "RandomGrayscale",
     "RandomHorizontalFlip",
+    "RandomInvert",
+    "RandomOrder",
     "RandomPerspective",
+    "RandomPhotometricDistort",
+    "RandomPosterize",
     "RandomResize",
     "RandomResizedCrop",
     "RandomRotation",
     "RandomShortestSize",
+    "RandomSolarize",
     "RandomVerticalFlip",
     "RandomZoomOut",
     "Resize",
     "ScaleJitter",
     "ToTensor",
+    "TrivialAugmentWide",
     "functional_apply",
     "pipeline_text",
 ]
@@ -312,22 +348,7 @@ class RandomResizedCrop(Transform):
         )
 
 
-class _WithProbability(Transform):
-    _name = ""
-
-    def __init__(self, p: float) -> None:
-        if not (isinstance(p, numbers.Real) or hasattr(p, "item")) or not 0 <= p <= 1:
-            raise ValueError(f"p={p!r} is not a probability: it must be from 0 to 1")
-        self.p = p
-
-    def _spec(self) -> str:
-        return op(self._name, p=self.p)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(p={self.p})"
-
-
-class RandomHorizontalFlip(_WithProbability):
+class RandomHorizontalFlip(WithProbability):
     """Flip the image left to right with probability `p`.
 
     Args:
@@ -346,7 +367,7 @@ class RandomHorizontalFlip(_WithProbability):
         super().__init__(p)
 
 
-class RandomVerticalFlip(_WithProbability):
+class RandomVerticalFlip(WithProbability):
     """Flip the image upside down with probability `p`.
 
     Args:
@@ -363,111 +384,6 @@ class RandomVerticalFlip(_WithProbability):
 
     def __init__(self, p: float = 0.5) -> None:
         super().__init__(p)
-
-
-class RandomGrayscale(_WithProbability):
-    """Remove the colour with probability `p`. The number of channels stays the same.
-
-    Args:
-        p: The probability.
-
-    Raises:
-        ValueError: `p` is not from 0 to 1.
-
-    >>> T.RandomGrayscale(p=0.2)
-    RandomGrayscale(p=0.2)
-    """
-
-    _name = "random_grayscale"
-
-    def __init__(self, p: float = 0.1) -> None:
-        super().__init__(p)
-
-
-class Grayscale(Transform):
-    """Remove the colour.
-
-    Args:
-        num_output_channels: 1, or 3 for three equal channels.
-
-    Raises:
-        ValueError: Another number of channels.
-
-    >>> T.functional_apply(T.Grayscale(), np.zeros((48, 64, 3), np.uint8)).shape
-    (1, 48, 64)
-    """
-
-    def __init__(self, num_output_channels: int = 1) -> None:
-        if num_output_channels not in (1, 3):
-            raise ValueError("num_output_channels should be either 1 or 3")
-        self.num_output_channels = num_output_channels
-
-    def _spec(self) -> str:
-        return op("grayscale", num_output_channels=self.num_output_channels)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(num_output_channels={self.num_output_channels})"
-
-
-class ColorJitter(Transform):
-    """Change brightness, contrast, saturation and hue by random factors, in random order.
-
-    Args:
-        brightness: The range of the factor: a number x means from max(0, 1 - x) to 1 + x, a pair is (min, max).
-        contrast: The same for contrast.
-        saturation: The same for saturation.
-        hue: The range of the shift, within -0.5 to 0.5: a number x means from -x to x, a pair is (min, max).
-
-    Raises:
-        TypeError, ValueError: As torchvision's ColorJitter.
-
-    >>> T.ColorJitter(brightness=0.4, hue=(-0.1, 0.1))
-    ColorJitter(brightness=(0.6, 1.4), contrast=None, saturation=None, hue=(-0.1, 0.1))
-    """
-
-    def __init__(
-        self, brightness: Any = 0, contrast: Any = 0, saturation: Any = 0, hue: Any = 0
-    ) -> None:
-        self.brightness = self._range(brightness, "brightness")
-        self.contrast = self._range(contrast, "contrast")
-        self.saturation = self._range(saturation, "saturation")
-        self.hue = self._range(hue, "hue", center=0, bound=(-0.5, 0.5), clip=False)
-
-    @staticmethod
-    def _range(
-        value: Any,
-        name: str,
-        center: float = 1,
-        bound: tuple[float, float] = (0, float("inf")),
-        clip: bool = True,
-    ) -> tuple[float, float] | None:
-        if isinstance(value, numbers.Number):
-            if value < 0:  # type: ignore[operator]
-                raise ValueError(f"If {name} is a single number, it must be non negative.")
-            low, high = center - float(value), center + float(value)  # type: ignore[arg-type]
-            low = max(low, 0.0) if clip else low
-        elif isinstance(value, (tuple, list)) and len(value) == 2:
-            low, high = float(value[0]), float(value[1])
-        else:
-            raise TypeError(f"{name} should be a single number or a list/tuple with length 2.")
-        if not bound[0] <= low <= high <= bound[1]:
-            raise ValueError(f"{name} values should be between {bound}, but got {[low, high]}.")
-        return None if low == high == center else (low, high)
-
-    def _spec(self) -> str:
-        return op(
-            "color_jitter",
-            brightness=self.brightness,
-            contrast=self.contrast,
-            saturation=self.saturation,
-            hue=self.hue,
-        )
-
-    def __repr__(self) -> str:
-        return (
-            f"{type(self).__name__}(brightness={self.brightness}, contrast={self.contrast}, "
-            f"saturation={self.saturation}, hue={self.hue})"
-        )
 
 
 class GaussianBlur(Transform):

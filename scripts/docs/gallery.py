@@ -62,7 +62,20 @@ _OF_IMAGES = {
         "ColorJitter": Shown("T.ColorJitter(brightness=0.5, contrast=0.5, saturation=0.5, hue=0.2)", 3),
         "Grayscale": Shown("T.Grayscale()"),
         "RandomGrayscale": Shown("T.RandomGrayscale(p=1)"),
+        "RandomInvert": Shown("T.RandomInvert(p=1)"),
+        "RandomPosterize": Shown("T.RandomPosterize(2, p=1)"),
+        "RandomSolarize": Shown("T.RandomSolarize(128, p=1)"),
+        "RandomAutocontrast": Shown("T.RandomAutocontrast(p=1)"),
+        "RandomEqualize": Shown("T.RandomEqualize(p=1)"),
+        "RandomAdjustSharpness": Shown("T.RandomAdjustSharpness(8, p=1)"),
+        "RandomChannelPermutation": Shown("T.RandomChannelPermutation()", 3),
+        "RandomPhotometricDistort": Shown("T.RandomPhotometricDistort()", 3),
         "GaussianBlur": Shown("T.GaussianBlur(13, sigma=(0.1, 4.0))", 3),
+    },
+    "Automatic augmentation": {
+        "AutoAugment": Shown("T.AutoAugment()", 3),
+        "RandAugment": Shown("T.RandAugment()", 3),
+        "TrivialAugmentWide": Shown("T.TrivialAugmentWide()", 3),
     },
     "Tensors": {
         "ToTensor": Shown("T.ToTensor()"),
@@ -78,6 +91,7 @@ _OF_IMAGES = {
         "Compose": Shown("T.Compose([T.RandomResizedCrop(120), T.RandomHorizontalFlip(), T.ColorJitter(0.4, 0.4, 0.4)])", 3),
         "RandomApply": Shown("T.RandomApply([T.Grayscale(3), T.GaussianBlur(13, sigma=3.0)], p=0.5)", 3,
                              "A draw either applies all of them, or leaves the image as it is."),
+        "RandomOrder": Shown("T.RandomOrder([T.RandomSolarize(128, p=1), T.RandomPosterize(2, p=1)])", 3),
     },
 }
 _OF_BATCHES = {

@@ -11,6 +11,7 @@
 #include "op/geometry/warp.h"
 #include "pipe/steps.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -176,6 +177,36 @@ static int change_colour(struct st_image *image, const struct stoker_edit *edit,
     return st_image_do(image, (struct st_pending){.kind = kind, .factor = (float)edit->factor}, err);
 }
 
+static int solarize(struct st_image *image, const struct stoker_edit *edit, struct stoker_error *err)
+{
+    if (isnan(edit->factor))
+        return st_fail(err, STOKER_EINVAL, "a threshold must be a number");
+    return st_image_do(image,
+                       (struct st_pending){.kind = ST_PENDING_SOLARIZE,
+                                           .level = st_solarize_level(edit->factor)},
+                       err);
+}
+
+static int posterize(struct st_image *image, const struct stoker_edit *edit, struct stoker_error *err)
+{
+    if (!(edit->factor >= 1 && edit->factor <= 8) || edit->factor != floor(edit->factor))
+        return st_fail(err, STOKER_EINVAL, "cannot keep %g bits of 8", edit->factor);
+    return st_image_do(image,
+                       (struct st_pending){.kind = ST_PENDING_POSTERIZE,
+                                           .level = st_posterize_mask((int32_t)edit->factor)},
+                       err);
+}
+
+static int permute(struct st_image *image, const struct stoker_edit *edit, struct stoker_error *err)
+{
+    const uint32_t r = edit->x, g = edit->y, b = edit->width;
+    if (r > 2 || g > 2 || b > 2 || r == g || g == b || b == r)
+        return st_fail(err, STOKER_EINVAL, "channels %u, %u and %u are not 0, 1 and 2 in some order", r,
+                       g, b);
+    const struct st_pending op = {.kind = ST_PENDING_PERMUTE, .level = r | g << 4 | b << 8};
+    return st_image_do(image, op, err);
+}
+
 static int warp(struct st_image *image, const struct stoker_edit *edit, enum st_warp_kind kind,
                 struct stoker_error *err)
 {
@@ -217,6 +248,18 @@ static int apply(struct st_image *image, const struct stoker_edit *edit, struct 
         return change_colour(image, edit, ST_PENDING_HUE, -0.5, 0.5, err);
     case STOKER_EDIT_GREY:
         return st_image_do(image, (struct st_pending){.kind = ST_PENDING_GREY}, err);
+    case STOKER_EDIT_SHARPNESS:
+        return change_colour(image, edit, ST_PENDING_SHARPNESS, -most, most, err);
+    case STOKER_EDIT_SOLARIZE:
+        return solarize(image, edit, err);
+    case STOKER_EDIT_POSTERIZE:
+        return posterize(image, edit, err);
+    case STOKER_EDIT_AUTOCONTRAST:
+        return st_image_do(image, (struct st_pending){.kind = ST_PENDING_AUTOCONTRAST}, err);
+    case STOKER_EDIT_EQUALIZE:
+        return st_image_do(image, (struct st_pending){.kind = ST_PENDING_EQUALIZE}, err);
+    case STOKER_EDIT_PERMUTE:
+        return permute(image, edit, err);
     case STOKER_EDIT_AFFINE:
         return warp(image, edit, ST_WARP_AFFINE, err);
     case STOKER_EDIT_PERSPECTIVE:

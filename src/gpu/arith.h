@@ -6,7 +6,9 @@
  *   here              specification
  *   st_sums           op/kernels/kernels_c.c: settle, across_row3, st_down_c
  *   st_px_blend ...   op/colour/colour_rows.c
- *   st_mean_level     op/colour/colour.c: st_colour_contrast
+ *   st_soft           op/colour/colour_rows.c: soften
+ *   st_mean_level     op/colour/colour.c: st_colour_mean
+ *   st_equalized ...  op/colour/tables.c
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -209,5 +211,45 @@ ST_BOTH uint32_t st_px_saturate(uint32_t px, float factor)
 {
     return st_px_blend(px, (float)st_px_luma(px), factor);
 }
+
+/* ---- values ------------------------------------------------------------------------------------ */
+
+/* Values from `level` on are inverted. */
+ST_BOTH uint32_t st_px_solarize(uint32_t px, uint32_t level)
+{
+    uint32_t out = px;
+    ST_UNROLL
+    for (int32_t c = 0; c < 3; c++)
+        out ^= st_byte(px, c) < level ? 0 : 255u << (8 * c);
+    return out;
+}
+
+ST_BOTH uint32_t st_px_replace(uint32_t px, const uint8_t (*table)[256])
+{
+    return table[0][st_byte(px, 0)] | (uint32_t)table[1][st_byte(px, 1)] << 8 |
+           (uint32_t)table[2][st_byte(px, 2)] << 16;
+}
+
+/* What autocontrast makes of a value where the values are from `low` to `high`. */
+ST_BOTH uint32_t st_autocontrasted(int32_t value, int32_t low, int32_t high)
+{
+    if (high <= low)
+        return (uint32_t)value;
+    const double scale = 255.0 / (high - low), offset = -low * scale;
+    const double to = value * scale + offset;
+    return (uint32_t)(int32_t)(to < 0 ? 0 : to > 255 ? 255 : to);
+}
+
+/* What equalize makes of a value. `below` pixels are less, `total` pixels are there, of which `last`
+ * have the greatest value. */
+ST_BOTH uint32_t st_equalized(uint32_t value, uint32_t below, uint32_t total, uint32_t last)
+{
+    const uint32_t step = (total - last) / 255;
+    const uint32_t to = step ? (step / 2 + below) / step : value;
+    return to > 255 ? 255 : to;
+}
+
+/* A thirteenth of a sum of 3 x 3 values, the middle one counted five times. */
+ST_BOTH uint32_t st_soft(uint32_t sum) { return (sum + 6) * 5042 >> 16; }
 
 #endif

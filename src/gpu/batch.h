@@ -3,11 +3,12 @@
  * There are two kernels, with one block per tile of 32 x 32 output pixels of every row of the batch:
  *
  *   st_gpu_rows       resize, mirror, flip; then pending ops up to the first that needs all pixels
- *   st_gpu_pending    from there to the next such op: contrast, which needs a mean, or blur, which needs
- *                     neighbours; launched as often as the row with the most such ops requires
+ *   st_gpu_pending    from there to the next such op: contrast, which needs a mean, autocontrast and
+ *                     equalize, which need histograms, or blur and sharpness, which need neighbours;
+ *                     launched as often as the row with the most such ops requires
  *
  * The block that runs a row's last op also finishes and erases, so that the output is written once; a
- * row without contrast and blur is done by the first kernel. In between, images are kept in scratch
+ * row without these is done by the first kernel. In between, images are kept in scratch
  * memory, one word per pixel, already mirrored, alternating between two planes per row.
  *
  * A JPEG that the device has decoded itself arrives as samples. Its pixels are made from them in shared
@@ -46,6 +47,8 @@ struct st_gpu_batch {
     uint8_t *images;
     uint32_t *planes;             /* [2][rows][height][width] */
     uint64_t *sums;               /* [rows][ST_PENDING_MAX]: of grey, before the stage's contrast */
+    uint32_t *counts;             /* [2][rows][3][256]: of values, before the stage's autocontrast or
+                                     equalize; alternating like the planes */
     const uint32_t *lut;          /* [channels][256]: bits of the output */
     uint32_t rows;
     uint32_t first;               /* number of the launch's first block */
@@ -59,7 +62,14 @@ struct st_gpu_batch {
 /* Whether an op needs more of the image than the pixel itself, and so starts a stage. */
 ST_BOTH uint32_t st_pending_begins(uint32_t kind)
 {
-    return kind == ST_PENDING_CONTRAST || kind == ST_PENDING_BLUR;
+    return kind == ST_PENDING_CONTRAST || kind == ST_PENDING_BLUR || kind == ST_PENDING_SHARPNESS ||
+           kind == ST_PENDING_AUTOCONTRAST || kind == ST_PENDING_EQUALIZE;
+}
+
+/* Whether it needs how often each value occurs in the image. */
+ST_BOTH uint32_t st_pending_counts(uint32_t kind)
+{
+    return kind == ST_PENDING_AUTOCONTRAST || kind == ST_PENDING_EQUALIZE;
 }
 
 /* The work of a block, determined by its first thread. */
@@ -68,6 +78,7 @@ struct st_tile_plan {
     uint32_t from, to, last;  /* its ops [from, to); last: the row is finished after them */
     uint32_t summed;          /* the next op is contrast: grey values are summed */
     uint32_t sum;
+    uint32_t counted;         /* the next op needs histograms */
     float level;              /* of the contrast that this stage starts with */
 };
 
@@ -123,6 +134,15 @@ struct st_spot {
     uint64_t at;                 /* offset of its first pixel in the output */
 };
 
+/* What becomes of values, and how often they occur. */
+struct st_tile_values {
+    uint32_t up_to[2][3][256]; /* pixels with a value or a lower one */
+    int32_t low[3], high[3];   /* the least and the greatest value that occurs */
+    uint32_t last[3];          /* pixels with the greatest */
+    uint8_t table[3][256];     /* of the op that this stage starts with */
+    uint32_t counts[3][256];   /* of this tile, for the next stage */
+};
+
 /* A block's shared memory. */
 struct st_tile {
     union {
@@ -132,6 +152,7 @@ struct st_tile {
             uint32_t weights[ST_TILE_TAPS * ST_TILE]; /* horizontal taps, grouped by tap position */
         };
         float blurred[ST_TILE_MID]; /* vertically, not yet horizontally */
+        struct st_tile_values values;
     };
     uint32_t out[ST_TILE * ST_TILE];          /* pixels, in output order */
     uint32_t lut[3 * 256];

@@ -5,7 +5,7 @@
 #ifndef ST_GPU_BLOCKS_H
 #define ST_GPU_BLOCKS_H
 
-#include "gpu/stage.h"
+#include "gpu/values.h"
 
 ST_BOTH void st_make_strip(struct st_tile *tile, const struct st_spot *spot,
                            const struct st_region_in *in, const struct st_strip *strip, uint32_t thread)
@@ -36,6 +36,18 @@ ST_BOTH void st_make_blurred(struct st_tile *tile, const struct st_spot *spot,
                         : st_blur_lone(*blur, spot->x + lane, strip->y + r);
 }
 
+ST_BOTH void st_make_sharp(const struct st_gpu_batch *batch, struct st_tile *tile,
+                           const struct st_spot *spot, float factor, uint32_t thread)
+{
+    const int32_t lane = (int32_t)(thread % ST_GPU_WARP), warp = (int32_t)(thread / ST_GPU_WARP);
+    if (lane >= spot->width)
+        return;
+    ST_ROLLED
+    for (int32_t y = warp; y < spot->height; y += ST_GPU_WARPS)
+        *st_out_at(tile, spot, lane, y) =
+            st_sharp_pixel(batch, spot->row, spot->x + lane, spot->y + y, factor);
+}
+
 /* Loads the pixels left by the previous stage. */
 ST_BOTH void st_make_copies(const struct st_gpu_batch *batch, struct st_tile *tile,
                             const struct st_spot *spot, uint32_t thread)
@@ -50,8 +62,8 @@ ST_BOTH void st_make_copies(const struct st_gpu_batch *batch, struct st_tile *ti
             st_load(plane + (int64_t)(spot->y + y) * batch->width + spot->x + lane);
 }
 
-/* The rest of a block, once its pixels are made: ops, then either the sum is passed on or the tile is
- * finished. */
+/* The rest of a block, once its pixels are made: ops, then either the sum or the counts are passed on
+ * or the tile is finished. */
 ST_BOTH void st_end(const struct st_gpu_batch *batch, struct st_tile *tile, const struct st_spot *spot)
 {
     if (tile->plan.from < tile->plan.to || !tile->plan.last)
@@ -61,8 +73,10 @@ ST_BOTH void st_end(const struct st_gpu_batch *batch, struct st_tile *tile, cons
         if (spot->job->erase_count)
             ST_PHASE(st_erase_tile(batch, spot, thread));
     } else if (tile->plan.summed) {
-        ST_PHASE(if (thread == 0) st_add_global(
+        ST_PHASE(if (thread == 0) st_add_u64(
             batch->sums + spot->row * ST_PENDING_MAX + batch->stage, tile->plan.sum));
+    } else if (tile->plan.counted) {
+        st_count_tile(batch, tile, spot);
     }
 }
 
@@ -130,8 +144,12 @@ ST_BOTH void st_pending_block(const struct st_gpu_batch *batch, struct st_tile *
             ST_PHASE(st_make_blurred(tile, &spot, &blur, &strip, thread));
             y += strip.rows;
         }
+    } else if (op->kind == ST_PENDING_SHARPNESS) {
+        ST_PHASE(st_make_sharp(batch, tile, &spot, op->factor, thread));
     } else {
         ST_PHASE(st_make_copies(batch, tile, &spot, thread));
+        if (st_pending_counts(op->kind))
+            st_make_tables(batch, tile, spot.row, op->kind);
     }
     st_end(batch, tile, &spot);
 }

@@ -94,7 +94,7 @@ ST_BOTH uint32_t st_straddle(uint32_t low, uint32_t high, uint32_t shift)
 ST_BOTH uint32_t st_word(const uint8_t *at) { return *(const uint32_t *)(const void *)at; }
 
 /* Atomic *sum += value, within the block or globally. */
-ST_BOTH void st_add_shared(uint32_t *sum, uint32_t value)
+ST_BOTH void st_add_u32(uint32_t *sum, uint32_t value)
 {
 #if defined(__CUDA_ARCH__)
     atomicAdd(sum, value);
@@ -103,7 +103,7 @@ ST_BOTH void st_add_shared(uint32_t *sum, uint32_t value)
 #endif
 }
 
-ST_BOTH void st_add_global(uint64_t *sum, uint64_t value)
+ST_BOTH void st_add_u64(uint64_t *sum, uint64_t value)
 {
 #if defined(__CUDA_ARCH__)
     atomicAdd((unsigned long long *)sum, (unsigned long long)value);

@@ -9,13 +9,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+enum { COUNTS = 3 * 256 }; /* of a row */
+
 struct st_gpu_kernels {
     const struct st_cuda *cuda;
     int device;
     struct CUmod_st *module;
     struct CUfunc_st *rows, *pending;
     uint64_t lut;
-    uint64_t plane_bytes;      /* for all rows */
+    uint64_t plane_bytes;      /* for all rows, as the following */
+    uint64_t sums_bytes, counts_bytes;
     uint64_t scratch;
     struct st_gpu_batch batch; /* everything that is the same for all batches */
 };
@@ -54,7 +57,7 @@ static int upload(struct st_gpu_kernels *k, const struct st_finish *finish, stru
 static int settle(struct st_gpu_kernels *k, const struct st_device_want *want, struct stoker_error *err)
 {
     struct st_gpu_batch *b = &k->batch;
-    uint64_t pixels, blocks, sums;
+    uint64_t pixels, blocks;
     b->rows = want->rows;
     b->width = want->width;
     b->height = want->height;
@@ -66,13 +69,15 @@ static int settle(struct st_gpu_kernels *k, const struct st_device_want *want, s
     const bool fits = st_mul((uint64_t)want->width * (uint64_t)want->height, want->rows, &pixels) &&
                       st_mul(pixels, sizeof(uint32_t), &k->plane_bytes) &&
                       k->plane_bytes < UINT64_MAX / 4 &&
-                      st_mul(want->rows, sizeof(uint64_t) * ST_PENDING_MAX, &sums) &&
+                      st_mul(want->rows, sizeof(uint64_t) * ST_PENDING_MAX, &k->sums_bytes) &&
+                      st_mul(want->rows, sizeof(uint32_t) * COUNTS, &k->counts_bytes) &&
+                      (uint64_t)want->width * (uint64_t)want->height <= UINT32_MAX && /* counts */
                       st_mul(want->rows, (uint64_t)b->tiles, &blocks) && blocks <= INT32_MAX;
     if (!fits || (want->channels != 1 && want->channels != 3))
         return st_fail(err, STOKER_EINVAL,
                        "a batch of %u rows of %d x %d x %d values is too large for the GPU's kernels",
                        want->rows, want->width, want->height, want->channels);
-    k->scratch = want->plain ? 0 : st_align(2 * k->plane_bytes, 8) + sums;
+    k->scratch = want->plain ? 0 : st_align(2 * k->plane_bytes, 8) + k->sums_bytes + 2 * k->counts_bytes;
     return STOKER_OK;
 }
 
@@ -113,8 +118,8 @@ void st_gpu_kernels_close(struct st_gpu_kernels *kernels)
 uint64_t st_gpu_kernels_scratch(const struct st_gpu_kernels *kernels) { return kernels->scratch; }
 
 /* The number of kernels after the first one: determined by the row with the most ops that need a whole
- * image. */
-static uint32_t stages_after(const struct st_gpu_launch *launch)
+ * image. `*counted`: some of them need histograms. */
+static uint32_t stages_after(const struct st_gpu_launch *launch, bool *counted)
 {
     const struct st_job *jobs = (const struct st_job *)(const void *)launch->host;
     uint32_t most = 0;
@@ -122,8 +127,10 @@ static uint32_t stages_after(const struct st_gpu_launch *launch)
         const struct st_job_pending *pending =
             (const struct st_job_pending *)(const void *)(launch->host + jobs[row].pending);
         uint32_t stages = 0;
-        for (uint32_t i = 0; jobs[row].from != ST_JOB_BLANK && i < jobs[row].pending_count; i++)
+        for (uint32_t i = 0; jobs[row].from != ST_JOB_BLANK && i < jobs[row].pending_count; i++) {
             stages += st_pending_begins(pending[i].kind);
+            *counted = *counted || st_pending_counts(pending[i].kind);
+        }
         most = stages > most ? stages : most;
     }
     return most;
@@ -155,8 +162,10 @@ int st_gpu_kernels_run(struct st_gpu_kernels *k, const struct st_gpu_launch *lau
 {
     struct st_gpu_batch batch = k->batch;
     const unsigned blocks = launch->count * (unsigned)batch.tiles;
-    const uint32_t stages = stages_after(launch);
+    bool counted = false;
+    const uint32_t stages = stages_after(launch, &counted);
     const uint64_t sums = launch->scratch + st_align(2 * k->plane_bytes, 8);
+    const uint64_t counts = sums + k->sums_bytes;
     int result = ST_CU_SUCCESS;
     if (stages > ST_PENDING_MAX || (stages && !k->scratch))
         return st_fail(err, STOKER_EINVAL, "a row has more pending ops than its loader announced");
@@ -164,12 +173,17 @@ int st_gpu_kernels_run(struct st_gpu_kernels *k, const struct st_gpu_launch *lau
     batch.images = (uint8_t *)(uintptr_t)launch->images;
     batch.planes = (uint32_t *)(uintptr_t)launch->scratch;
     batch.sums = (uint64_t *)(uintptr_t)sums;
+    batch.counts = (uint32_t *)(uintptr_t)counts;
     if (stages)
         result = k->cuda->MemsetD8Async(
             sums, 0, (size_t)launch->count * ST_PENDING_MAX * sizeof(uint64_t), launch->stream);
     for (uint32_t stage = 0; !result && stage <= stages; stage++) {
         batch.stage = stage;
-        result = launch_blocks(k, stage ? k->pending : k->rows, &batch, blocks, launch->stream);
+        if (counted)
+            result = k->cuda->MemsetD8Async(counts + stage % 2 * k->counts_bytes, 0, k->counts_bytes,
+                                            launch->stream);
+        if (!result)
+            result = launch_blocks(k, stage ? k->pending : k->rows, &batch, blocks, launch->stream);
     }
     return result ? st_cuda_fail(k->cuda, k->device, result, err, "launching the kernels") : STOKER_OK;
 }

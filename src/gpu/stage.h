@@ -71,6 +71,7 @@ ST_BOTH void st_plan(const struct st_gpu_batch *batch, struct st_tile_plan *plan
         plan->to++;
     plan->last = plan->to == count;
     plan->summed = !plan->last && pending[plan->to].kind == ST_PENDING_CONTRAST;
+    plan->counted = !plan->last && st_pending_counts(pending[plan->to].kind);
     if (batch->stage && pending[plan->from].kind == ST_PENDING_CONTRAST)
         plan->level = st_mean_level(batch->sums[row * ST_PENDING_MAX + batch->stage - 1],
                                     batch->width, batch->height);
@@ -98,7 +99,7 @@ ST_BOTH void st_begin(const struct st_gpu_batch *batch, struct st_tile *tile, ui
 /* ---- ops on one pixel -------------------------------------------------------------------------- */
 
 ST_BOTH uint32_t st_pending_done(const struct st_job_pending *op, uint32_t px, float level,
-                                 int32_t channels)
+                                 const struct st_tile *tile, int32_t channels)
 {
     switch (op->kind) {
     case ST_PENDING_BRIGHTNESS: return st_px_blend(px, 0, op->factor);
@@ -106,7 +107,12 @@ ST_BOTH uint32_t st_pending_done(const struct st_job_pending *op, uint32_t px, f
     case ST_PENDING_SATURATION: return channels == 3 ? st_px_saturate(px, op->factor) : px;
     case ST_PENDING_HUE: return channels == 3 ? st_px_hue(px, op->factor) : px;
     case ST_PENDING_GREY: return channels == 3 ? st_px_grey(px) : px;
-    default: return px; /* blur: already done when the pixel was made */
+    case ST_PENDING_SOLARIZE: return st_px_solarize(px, op->level);
+    case ST_PENDING_PERMUTE: return channels == 3 ? st_bytes_of(px, 0, op->level) : px;
+    case ST_PENDING_POSTERIZE: return px & op->level * 0x010101;
+    case ST_PENDING_AUTOCONTRAST:
+    case ST_PENDING_EQUALIZE: return st_px_replace(px, tile->values.table);
+    default: return px; /* blur and sharpness: already done when the pixel was made */
     }
 }
 
@@ -135,16 +141,15 @@ ST_BOTH void st_pending_tile(const struct st_gpu_batch *batch, struct st_tile *t
         uint32_t px = tile->out[y * ST_TILE + x];
         ST_ROLLED
         for (uint32_t i = from; i < to; i++)
-            px = st_pending_done(&pending[i], px, level, batch->channels);
-        if (last) {
-            tile->out[y * ST_TILE + x] = px;
+            px = st_pending_done(&pending[i], px, level, tile, batch->channels);
+        tile->out[y * ST_TILE + x] = px;
+        if (last)
             continue;
-        }
         plane[(int64_t)(spot->out_y + y) * batch->width + spot->out_x + x] = px;
         sum += batch->channels == 3 ? st_px_luma(px) : st_byte(px, 0);
     }
     if (summed)
-        st_add_shared(&tile->plan.sum, sum);
+        st_add_u32(&tile->plan.sum, sum);
 }
 
 /* ---- blur -------------------------------------------------------------------------------------- */

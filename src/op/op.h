@@ -39,6 +39,10 @@ struct st_param {
     const char *help;
 };
 
+/* How an op runs those inside of it: in their order, one of them, or in any order. */
+enum st_holds { ST_HOLDS_NONE, ST_HOLDS_ROW, ST_HOLDS_ONE, ST_HOLDS_SHUFFLED };
+enum { ST_HELD_MAX = 256 }; /* ops inside one that holds others */
+
 /* Sizes that are not known in advance: that of the images as read, or another. */
 enum { ST_SIZE_DIFFERS = -1, ST_SIZE_AS_READ = -2 };
 
@@ -71,9 +75,12 @@ struct st_op {
     /* The maximum size of its values in bytes. */
     uint64_t (*erase_most)(const void *self, const struct st_erase_into *into);
     bool pending; /* may record pending ops */
-    bool holds; /* random_apply: contains other ops, which the pipeline runs */
-    /* holds: whether the inner ops run for this sample */
-    bool (*chosen)(const void *self, struct st_rng *rng);
+    enum st_holds holds; /* whether it contains other ops, which the pipeline runs */
+    /* holds: checks the number of inner ops; NULL: any number */
+    int (*held)(const void *self, uint32_t count, struct stoker_error *err);
+    /* holds: writes which of the `count` inner ops run for this sample, in order; returns how many */
+    uint32_t (*choose)(const void *self, struct st_rng *rng, uint32_t count,
+                       uint8_t order[ST_HELD_MAX]);
     /* Ops on sounds have these instead of `plan` and `run`; plan_audio may be NULL. (sound/audio.h) */
     int (*plan_audio)(void *self, struct st_audio_shape *shape, struct stoker_error *err);
     int (*run_audio)(const void *self, struct st_rng *rng, struct st_audio *audio,

@@ -18,7 +18,11 @@ struct st_colour_rows;
 enum st_pending_kind {
     ST_PENDING_BRIGHTNESS, ST_PENDING_CONTRAST, ST_PENDING_SATURATION, ST_PENDING_HUE,
     ST_PENDING_GREY,    /* three equal channels; an image of one channel is unchanged */
-    ST_PENDING_BLUR,
+    ST_PENDING_BLUR, ST_PENDING_SHARPNESS,
+    ST_PENDING_SOLARIZE,  /* inverts the values from `level` on, 0 to 256 */
+    ST_PENDING_POSTERIZE, /* keeps the bits of `level` */
+    ST_PENDING_AUTOCONTRAST, ST_PENDING_EQUALIZE,
+    ST_PENDING_PERMUTE,   /* channel k becomes that of digit k of `level`, in base 16 */
     ST_PENDING_KINDS
 };
 
@@ -26,13 +30,25 @@ enum { ST_PENDING_MAX = 16 }; /* when full, the recorded ops are run first */
 
 struct st_pending {
     enum st_pending_kind kind;
-    float factor;          /* of colour changes */
+    float factor;          /* of colour changes and sharpness */
+    uint32_t level;
     int32_t across, down;  /* blur: kernel widths, odd; half a kernel is smaller than the image */
     double sigma;
 };
 
-/* Runs the ops in order on writable pixels; a blur replaces the pixels by new ones from the arena.
- * Returns STOKER_ENOMEM or STOKER_OK. */
+/* The level of solarize for a threshold: i < threshold stays. Not for NaN. */
+static inline uint32_t st_solarize_level(double threshold)
+{
+    const double bounded = threshold < 0 ? 0 : threshold > 256 ? 256 : threshold;
+    const uint32_t whole = (uint32_t)bounded;
+    return whole + (whole < bounded);
+}
+
+/* The level of posterize that keeps the highest `bits`, 0 to 8. */
+static inline uint32_t st_posterize_mask(int32_t bits) { return 256 - (1u << (8 - bits)); }
+
+/* Runs the ops in order on writable pixels; blur and sharpness replace the pixels by new ones
+ * from the arena. Returns STOKER_ENOMEM or STOKER_OK. */
 int st_pending_run(const struct st_pending *pending, uint32_t count, const struct st_colour_rows *rows,
                  struct st_arena *arena, struct st_view *pixels);
 

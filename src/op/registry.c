@@ -13,7 +13,11 @@
     X(random_resize) X(random_shortest_size) X(scale_jitter) X(random_zoom_out) X(elastic_transform) \
     X(pad) X(color_jitter) X(grayscale) \
     X(random_grayscale) X(gaussian_blur) X(random_erasing) \
-    X(random_apply) X(to_tensor) X(pil_to_tensor) \
+    X(random_invert) X(random_posterize) X(random_solarize) \
+    X(random_autocontrast) X(random_equalize) X(random_adjust_sharpness) \
+    X(auto_augment) X(rand_augment) X(trivial_augment_wide) \
+    X(random_channel_permutation) X(random_photometric_distort) \
+    X(random_apply) X(random_choice) X(random_order) X(to_tensor) X(pil_to_tensor) \
     X(convert_image_dtype) X(normalize) \
     X(audio_decode) X(audio_resample) X(audio_mono) X(audio_channels) X(audio_crop) \
     X(audio_gain) X(audio_normalize) X(audio_spectrogram) X(audio_mel_spectrogram)

@@ -93,6 +93,7 @@ struct st_job {
 
 struct st_job_pending {
     uint32_t kind;           /* enum st_pending_kind */
+    uint32_t level;          /* struct st_pending's */
     float factor;            /* hue: the shift, 0 to 255 */
     uint64_t weights;        /* blur: float across[across / 2 + 1], then down[...]; centre first */
     int32_t across, down;    /* blur: the whole kernels' widths, odd */

@@ -13,13 +13,14 @@
 static int plan_steps(struct st_steps *steps, struct st_shape *shape, struct st_finish_spec *finish,
                       struct stoker_error *err);
 
-/* Inner ops run for only some samples, so they must not change the type or number of channels. */
-static int plan_holder(struct st_step *step, struct st_shape *shape, struct st_finish_spec *finish,
-                       struct stoker_error *err)
+/* Plans ops inside of `step`, which run for only some samples, so they must not change the type or
+ * number of channels. */
+static int plan_inner(const struct st_step *step, struct st_steps *inner, const struct st_shape *shape,
+                      struct st_finish_spec *finish, struct st_shape *out, struct stoker_error *err)
 {
     struct st_shape after = *shape;
     struct st_finish_spec same = *finish;
-    const int rc = plan_steps(&step->inner, &after, &same, err);
+    const int rc = plan_steps(inner, &after, &same, err);
     if (rc)
         return rc;
     if (memcmp(&same, finish, sizeof same) || after.tensor != shape->tensor)
@@ -33,7 +34,58 @@ static int plan_holder(struct st_step *step, struct st_shape *shape, struct st_f
             "pipeline: the ops in %s would change the number of channels of only some images; use "
             "grayscale(num_output_channels=3)",
             step->op->name);
-    if (after.width != shape->width || after.height != shape->height)
+    *out = after;
+    return 0;
+}
+
+static bool same_size(const struct st_shape *a, const struct st_shape *b)
+{
+    return a->width == b->width && a->height == b->height;
+}
+
+/* Ops of which any may be the first: each is planned as if it were. */
+static int plan_apart(struct st_step *step, struct st_shape *shape, struct st_finish_spec *finish,
+                      struct stoker_error *err)
+{
+    const bool shuffled = step->op->holds == ST_HOLDS_SHUFFLED;
+    struct st_shape out = *shape;
+    uint32_t changes = 0;
+    bool agree = true;
+    for (uint32_t k = 0; k < step->inner.count; k++) {
+        struct st_steps one = {&step->inner.step[k], 1};
+        struct st_shape after;
+        const int rc = plan_inner(step, &one, shape, finish, &after, err);
+        if (rc)
+            return rc;
+        if (shuffled && after.erased != shape->erased)
+            return st_fail(err, STOKER_EINVAL,
+                           "pipeline: %s cannot contain random_erasing: put it outside", step->op->name);
+        after.erased = after.erased || out.erased;
+        agree = agree && (k == 0 || same_size(&after, &out));
+        if (k == 0 || !same_size(&after, shape))
+            out = after;
+        changes += !same_size(&after, shape);
+        out.erased = after.erased;
+    }
+    if (shuffled ? changes > 1 : !agree)
+        out.width = out.height = ST_SIZE_DIFFERS;
+    *shape = out;
+    return 0;
+}
+
+static int plan_holder(struct st_step *step, struct st_shape *shape, struct st_finish_spec *finish,
+                       struct stoker_error *err)
+{
+    struct st_shape after;
+    int rc = step->op->held ? step->op->held(step->self, step->inner.count, err) : 0;
+    if (rc)
+        return rc;
+    if (step->op->holds != ST_HOLDS_ROW)
+        return plan_apart(step, shape, finish, err);
+    rc = plan_inner(step, &step->inner, shape, finish, &after, err);
+    if (rc)
+        return rc;
+    if (!same_size(&after, shape))
         shape->width = shape->height = ST_SIZE_DIFFERS;
     shape->erased = after.erased;
     return 0;
@@ -80,7 +132,9 @@ static int plan_sound_holder(struct st_step *step, const struct st_audio_shape *
                              struct stoker_error *err)
 {
     struct st_audio_shape after = *shape;
-    const int rc = plan_sound_steps(&step->inner, &after, err);
+    int rc = step->op->held ? step->op->held(step->self, step->inner.count, err) : 0;
+    if (!rc)
+        rc = plan_sound_steps(&step->inner, &after, err);
     if (rc)
         return rc;
     if (after.channels != shape->channels || after.rate != shape->rate ||

@@ -15,12 +15,16 @@ static int run_steps(const struct st_steps *steps, const struct st_rng_key *rng_
     int rc = 0;
     for (uint32_t k = 0; !rc && k < steps->count; k++) {
         const struct st_step *step = &steps->step[k];
-        struct st_rng rng;
-        st_rng_init(&rng, rng_key->seed, rng_key->epoch, rng_key->key, step->number);
-        if (!step->op->holds)
+        if (step->op->holds) {
+            uint8_t order[ST_HELD_MAX];
+            const uint32_t count = st_steps_choose(step, rng_key, order);
+            for (uint32_t at = 0; !rc && at < count; at++)
+                rc = run_steps(&(struct st_steps){&step->inner.step[order[at]], 1}, rng_key, audio, err);
+        } else {
+            struct st_rng rng;
+            st_rng_init(&rng, rng_key->seed, rng_key->epoch, rng_key->key, step->number);
             rc = step->op->run_audio(step->self, &rng, audio, err);
-        else if (step->op->chosen(step->self, &rng))
-            rc = run_steps(&step->inner, rng_key, audio, err);
+        }
     }
     return rc;
 }

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STEPS_MAX = 256, DEPTH_MAX = 4, WORD_MAX = 48 };
+enum { STEPS_MAX = ST_HELD_MAX, DEPTH_MAX = 6, WORD_MAX = 48 };
 
 struct parser {
     const char *text, *at;
@@ -230,7 +230,7 @@ static int parse_arguments(struct parser *p, const struct st_op *op, uint8_t *se
 
 static int unknown_op(struct parser *p, const char *name)
 {
-    char known[700] = "";
+    char known[1100] = "";
     for (const struct st_op *const *op = st_ops; *op; op++) {
         const size_t used = strlen(known);
         snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", (*op)->name);

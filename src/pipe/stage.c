@@ -142,7 +142,7 @@ static void put_pending(uint8_t *piece, uint64_t base, const struct parts *p)
     uint64_t at = p->weights_at;
     for (uint32_t k = 0; k < p->pending_count; k++) {
         const struct st_pending *op = &p->pending[k];
-        to[k] = (struct st_job_pending){.kind = op->kind, .factor = op->factor};
+        to[k] = (struct st_job_pending){.kind = op->kind, .level = op->level, .factor = op->factor};
         if (op->kind == ST_PENDING_HUE)
             to[k].factor = st_hue_shift(op->factor);
         if (op->kind != ST_PENDING_BLUR)

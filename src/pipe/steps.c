@@ -11,47 +11,62 @@ static struct st_rng rng_for(const struct st_rng_key *rng_key, const struct st_s
     return rng;
 }
 
-static bool inner_chosen(const struct st_rng_key *rng_key, const struct st_step *step)
+uint32_t st_steps_choose(const struct st_step *step, const struct st_rng_key *rng_key,
+                         uint8_t order[ST_HELD_MAX])
 {
     struct st_rng rng = rng_for(rng_key, step);
-    return step->op->chosen(step->self, &rng);
+    return step->op->choose(step->self, &rng, step->inner.count, order);
+}
+
+static int run_step(const struct st_step *step, const struct st_rng_key *rng_key, struct st_image *image,
+                    struct stoker_error *err);
+
+static int run_held(const struct st_step *step, const struct st_rng_key *rng_key, struct st_image *image,
+                    struct stoker_error *err)
+{
+    uint8_t order[ST_HELD_MAX];
+    const uint32_t count = st_steps_choose(step, rng_key, order);
+    int rc = 0;
+    for (uint32_t k = 0; !rc && k < count; k++)
+        rc = run_step(&step->inner.step[order[k]], rng_key, image, err);
+    return rc;
+}
+
+static int run_step(const struct st_step *step, const struct st_rng_key *rng_key, struct st_image *image,
+                    struct stoker_error *err)
+{
+    if (step->op->holds)
+        return run_held(step, rng_key, image, err);
+    if (!step->op->run)
+        return 0;
+    struct st_rng rng = rng_for(rng_key, step);
+    return step->op->run(step->self, &rng, image, err);
 }
 
 int st_steps_run(const struct st_steps *steps, const struct st_rng_key *rng_key, struct st_image *image,
                  struct stoker_error *err)
 {
-    for (uint32_t k = 0; k < steps->count; k++) {
-        const struct st_step *step = &steps->step[k];
-        int rc = 0;
-        if (step->op->holds) {
-            if (inner_chosen(rng_key, step))
-                rc = st_steps_run(&step->inner, rng_key, image, err);
-        } else if (step->op->run) {
-            struct st_rng rng = rng_for(rng_key, step);
-            rc = step->op->run(step->self, &rng, image, err);
-        }
-        if (rc)
-            return rc;
-    }
-    return 0;
+    int rc = 0;
+    for (uint32_t k = 0; !rc && k < steps->count; k++)
+        rc = run_step(&steps->step[k], rng_key, image, err);
+    return rc;
 }
 
 /* Appends the boxes of the finished image to be erased to `list`, in order. */
-static int draw_erases(const struct st_steps *steps, const struct st_rng_key *rng_key,
+static int draw_erases(const struct st_step *step, const struct st_rng_key *rng_key,
                        const struct st_erase_into *into, struct st_erase *list, uint32_t *count,
                        struct stoker_error *err)
 {
     int rc = 0;
-    for (uint32_t k = 0; !rc && k < steps->count; k++) {
-        const struct st_step *step = &steps->step[k];
-        if (step->op->holds) {
-            if (inner_chosen(rng_key, step))
-                rc = draw_erases(&step->inner, rng_key, into, list, count, err);
-        } else if (step->op->erase) {
-            struct st_rng rng = rng_for(rng_key, step);
-            rc = step->op->erase(step->self, &rng, into, &list[*count], err);
-            *count += !rc && list[*count].box.width > 0;
-        }
+    if (step->op->holds) {
+        uint8_t order[ST_HELD_MAX];
+        const uint32_t chosen = st_steps_choose(step, rng_key, order);
+        for (uint32_t k = 0; !rc && k < chosen; k++)
+            rc = draw_erases(&step->inner.step[order[k]], rng_key, into, list, count, err);
+    } else if (step->op->erase) {
+        struct st_rng rng = rng_for(rng_key, step);
+        rc = step->op->erase(step->self, &rng, into, &list[*count], err);
+        *count += !rc && list[*count].box.width > 0;
     }
     return rc;
 }
@@ -70,7 +85,10 @@ int st_steps_erases(const struct stoker_pipeline *pipe, const struct st_finish *
     if (!list)
         return st_fail(err, STOKER_ENOMEM, "no memory for %u boxes", pipe->erases);
     out->list = list;
-    return draw_erases(&pipe->steps, rng_key, &into, list, &out->count, err);
+    int rc = 0;
+    for (uint32_t k = 0; !rc && k < pipe->steps.count; k++)
+        rc = draw_erases(&pipe->steps.step[k], rng_key, &into, list, &out->count, err);
+    return rc;
 }
 
 int st_steps_finish(struct st_image *image, const struct st_finish *finish, struct st_erases erases,

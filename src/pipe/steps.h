@@ -13,6 +13,9 @@ struct st_rng_key {
     uint64_t seed, epoch, key;
 };
 
+/* For a step that holds others: which of them run, in order; returns how many. */
+uint32_t st_steps_choose(const struct st_step *step, const struct st_rng_key *rng_key,
+                         uint8_t order[ST_HELD_MAX]);
 /* Makes the random draws and records the ops in the image. */
 int st_steps_run(const struct st_steps *steps, const struct st_rng_key *rng_key, struct st_image *image,
                  struct stoker_error *err);

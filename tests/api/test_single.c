@@ -146,7 +146,9 @@ static void edits_are_steps(const struct stoker_item *item)
     static const char text[] = "center_crop(size=[40,50]); resize(size=[20,30], interpolation=bicubic); "
                                "random_horizontal_flip(p=1); random_vertical_flip(p=1); color_jitter(brightness=[0.5,0.5]); "
                                "color_jitter(contrast=[1.5,1.5]); color_jitter(saturation=[0.25,0.25]); "
-                               "color_jitter(hue=[-0.25,-0.25]); grayscale(num_output_channels=3)";
+                               "color_jitter(hue=[-0.25,-0.25]); random_adjust_sharpness(sharpness_factor=1.7, p=1); "
+                               "random_equalize(p=1); random_solarize(threshold=99.5, p=1); random_posterize(bits=5, p=1); "
+                               "random_autocontrast(p=1); random_order{random_choice{random_invert(p=1)}}; grayscale(num_output_channels=3)";
     const struct stoker_edit edits[] = {
         {.kind = STOKER_EDIT_CROP, .x = 15, .y = 10, .width = 50, .height = 40}, /* the image is 80 x 60 */
         {.kind = STOKER_EDIT_RESIZE, .width = 30, .height = 20, .filter = STOKER_FILTER_BICUBIC},
@@ -156,6 +158,14 @@ static void edits_are_steps(const struct stoker_item *item)
         {.kind = STOKER_EDIT_CONTRAST, .factor = 1.5},
         {.kind = STOKER_EDIT_SATURATION, .factor = 0.25},
         {.kind = STOKER_EDIT_HUE, .factor = -0.25},
+        {.kind = STOKER_EDIT_SHARPNESS, .factor = 1.7},
+        {.kind = STOKER_EDIT_EQUALIZE},
+        {.kind = STOKER_EDIT_SOLARIZE, .factor = 99.5},
+        {.kind = STOKER_EDIT_POSTERIZE, .factor = 5},
+        {.kind = STOKER_EDIT_AUTOCONTRAST},
+        {.kind = STOKER_EDIT_SOLARIZE, .factor = 0},
+        {.kind = STOKER_EDIT_PERMUTE, .x = 1, .y = 2, .width = 0},
+        {.kind = STOKER_EDIT_PERMUTE, .x = 2, .y = 0, .width = 1}, /* and back */
         {.kind = STOKER_EDIT_GREY},
     };
     const size_t count = sizeof edits / sizeof *edits;
@@ -177,13 +187,19 @@ static void edits_are_steps(const struct stoker_item *item)
         {.kind = STOKER_EDIT_BRIGHTNESS, .factor = -1},
         {.kind = STOKER_EDIT_HUE, .factor = 0.75},
         {.kind = STOKER_EDIT_CONTRAST, .factor = NAN},
+        {.kind = STOKER_EDIT_SHARPNESS, .factor = 2e6},
+        {.kind = STOKER_EDIT_SOLARIZE, .factor = NAN},
+        {.kind = STOKER_EDIT_POSTERIZE, .factor = 0},
+        {.kind = STOKER_EDIT_POSTERIZE, .factor = 2.5},
+        {.kind = STOKER_EDIT_PERMUTE, .x = 1, .y = 1, .width = 2},
+        {.kind = STOKER_EDIT_PERMUTE, .x = 1, .y = 2, .width = 3},
+        {.kind = (enum stoker_edit_kind)99},
         {.kind = STOKER_EDIT_AFFINE, .width = 30, .height = 20, .map = {1, 0, 0, 0, NAN}},
         {.kind = STOKER_EDIT_AFFINE, .width = 0, .height = 20, .map = {1, 0, 0, 0, 1}},
         {.kind = STOKER_EDIT_AFFINE, .width = UINT32_MAX, .height = 20, .map = {1, 0, 0, 0, 1}},
         {.kind = STOKER_EDIT_AFFINE, .width = 1 << 20, .height = 1 << 20, .map = {1, 0, 0, 0, 1}},
         {.kind = STOKER_EDIT_PERSPECTIVE, .width = 30, .height = 20, .map = {1, 0, 0, 0, 1, 0, 0, INFINITY}},
         {.kind = STOKER_EDIT_AFFINE, .width = 30, .height = 20, .filter = STOKER_FILTER_LANCZOS, .map = {1, 0, 0, 0, 1}},
-        {.kind = (enum stoker_edit_kind)11},
     };
     for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
         const bool refused = !made(none, item, &bad[k], 1, &edits_out, &err) && !edits_out.data;

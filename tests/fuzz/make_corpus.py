@@ -147,6 +147,9 @@ def spec():
         "train": "random_resized_crop(size=224); random_horizontal_flip; to_tensor; "
                  "normalize(mean=[0.485, 0.456, 0.406], std=[0.229, 0.224, 0.225])",
         "validate": "resize(size=256, interpolation=bicubic); center_crop(size=[224, 200]); to_tensor",
+        "values": "random_posterize(bits=3); random_solarize(threshold=99.5, p=1); random_adjust_sharpness(sharpness_factor=-2)",
+        "choice": "random_choice(p=[0.5, 2]){ random_order{ random_invert; pad(padding=3) }; random_apply(p=1){} }",
+        "augment": "auto_augment(policy=svhn, fill=[1,2,3]); rand_augment(num_ops=3, magnitude=4, num_magnitude_bins=5)",
         "holds": "random_apply(p=0.5){ color_jitter(brightness=[0.5, 1.5]); gaussian_blur(kernel_size=5) }; grayscale",
         "spaces": " pad ( padding = [1,2,3,4] , fill = -1.5e2 ) ;\n",
         "nested": "random_apply{random_apply{random_apply(p=1){hflip}}}",

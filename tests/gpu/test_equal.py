@@ -39,6 +39,23 @@ PIPELINES = {
     "larger": [T.Resize((640, 333)), T.RandomHorizontalFlip(), T.PILToTensor()],
     "centre, too small": [T.CenterCrop((500, 480)), *FLOATS],
     "tiny": [T.RandomResizedCrop(1), *FLOATS],
+    "values": [
+        T.RandomResizedCrop(96),
+        T.RandomInvert(),
+        T.RandomPosterize(3),
+        T.RandomSolarize(99.5),
+        T.RandomAutocontrast(),
+        T.RandomEqualize(),
+        T.RandomAdjustSharpness(2),
+        *FLOATS,
+    ],
+    "distorted": [
+        T.RandomResizedCrop(96),
+        T.RandomPhotometricDistort(),
+        T.RandomOrder([T.RandomEqualize(), T.RandomInvert()]),
+        *FLOATS,
+    ],
+    "values, grey": [T.RandomResizedCrop(64), T.Grayscale(1), T.RandomEqualize(), T.RandomAdjustSharpness(0.3), T.ToTensor()],
     "flip and jitter": [T.RandomVerticalFlip(1), T.RandomResizedCrop(50), T.ColorJitter(hue=0.5), *FLOATS],
 }
 

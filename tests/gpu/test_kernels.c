@@ -190,7 +190,8 @@ static uint32_t usual_pending(struct random_batch *b, struct st_pending *pending
     if (share(&b->seed) < 0.2)
         pending[count++] = (struct st_pending){.kind = ST_PENDING_GREY};
     if (share(&b->seed) < 0.5)
-        pending[count++] = (struct st_pending){ST_PENDING_BLUR, 0, 23, 23, 0.1 + 1.9 * share(&b->seed)};
+        pending[count++] = (struct st_pending){
+            .kind = ST_PENDING_BLUR, .across = 23, .down = 23, .sigma = 0.1 + 1.9 * share(&b->seed)};
     return count;
 }
 

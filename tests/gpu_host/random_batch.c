@@ -104,7 +104,7 @@ static uint64_t put_pending(struct random_batch *b, const struct row_wish *wish)
     const uint64_t at = take(b, wish->pending_count * sizeof(struct st_job_pending));
     for (uint32_t i = 0; i < wish->pending_count; i++) {
         const struct st_pending *op = &wish->pending[i];
-        struct st_job_pending job = {.kind = op->kind, .factor = op->factor};
+        struct st_job_pending job = {.kind = op->kind, .level = op->level, .factor = op->factor};
         if (op->kind == ST_PENDING_HUE)
             job.factor = st_hue_shift(op->factor);
         if (op->kind == ST_PENDING_BLUR) {
@@ -290,6 +290,14 @@ static struct st_pending any_op(struct random_batch *b)
     struct st_pending op = {.kind = (enum st_pending_kind)between(&b->seed, 0, ST_PENDING_KINDS - 1)};
     op.factor =
         op.kind == ST_PENDING_HUE ? (float)(share(&b->seed) - 0.5) : (float)(2.2 * share(&b->seed));
+    if (op.kind == ST_PENDING_SOLARIZE)
+        op.level = (uint32_t)between(&b->seed, 0, 256);
+    if (op.kind == ST_PENDING_PERMUTE) {
+        static const uint32_t orders[] = {0x210, 0x120, 0x201, 0x021, 0x102, 0x012};
+        op.level = orders[chance(&b->seed) % 6];
+    }
+    if (op.kind == ST_PENDING_POSTERIZE)
+        op.level = 256 - (1u << between(&b->seed, 0, 7));
     if (op.kind == ST_PENDING_BLUR) {
         const int32_t most = 12;
         const int32_t across = b->want.width < most ? b->want.width : most;

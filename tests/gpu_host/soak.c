@@ -23,6 +23,7 @@ static const char *const texts[] = {
     "resize(size=[40,40], interpolation=nearest)",
     "random_resized_crop(size=24, scale=[0.05,1]); random_horizontal_flip; "
     "color_jitter(brightness=0.4,contrast=0.4)",
+    "random_resized_crop(size=24); random_autocontrast; random_adjust_sharpness(sharpness_factor=2); random_equalize",
 };
 static const struct st_devices gpu = {
     .kind = &st_device_cuda, .pinned = &st_pinned_cuda, .jpeg_hw = &st_jpeg_hw_nvjpeg};

@@ -132,7 +132,7 @@ static struct st_resize resize_to(int32_t in_width, int32_t in_height, int32_t w
 /* What does not fit into shared memory. */
 static void test_extremes(void)
 {
-    const struct st_pending blur = {ST_PENDING_BLUR, 0, 2 * 870 + 1, 3, 300.0};
+    const struct st_pending blur = {.kind = ST_PENDING_BLUR, .across = 2 * 870 + 1, .down = 3, .sigma = 300};
     one("a column of 9000 pixels to 3", 3,
         &(struct row_wish){.resize = resize_to(3, 9000, 2, 3)});
     one("a row of 9000 pixels to 3", 3, &(struct row_wish){.resize = resize_to(9000, 3, 3, 2)});

@@ -65,7 +65,10 @@ static bool rows_agree(const struct st_colour_rows *a, const struct st_colour_ro
     const float factor = (float)st_rng_range(&rng, 0, 3);
     const struct st_colour_rows *rows[2] = {a, b};
     uint8_t *at[2] = {one + GUARD, two + GUARD}, *grey[2] = {grey_one + GUARD, grey_two + GUARD};
-    uint64_t sum[2] = {0};
+    uint64_t sum[2] = {0}, count_of[2][3][256] = {0};
+    uint8_t tables[3][256];
+    for (int i = 0; i < 3 * 256; i++)
+        tables[i / 256][i % 256] = (uint8_t)st_rng_u32(&rng);
     for (int k = 0; k < 2; k++)
         switch (which) {
         case 0:
@@ -83,6 +86,17 @@ static bool rows_agree(const struct st_colour_rows *a, const struct st_colour_ro
         case 4:
             rows[k]->grey3(at[k], count);
             break;
+        case 5: /* tables that differ, of any values */
+        case 6:
+            rows[k]->replace(at[k], which == 5 ? count : 3 * count, which == 5 ? 3 : 1, tables);
+            break;
+        case 7:
+            if (count > 1)
+                rows[k]->sharpen(grey[k], at[k] - 9, at[k], at[k] + 7, count, 1, factor);
+            break;
+        case 8:
+            rows[k]->histogram(&(struct st_view){at[k], 0, (int32_t)count, 1 + (int32_t)count % 3, 3}, count_of[k]);
+            break;
         default:
             sum[k] = rows[k]->grey_sum(at[k], count);
             break;
@@ -98,7 +112,7 @@ static bool rows_agree(const struct st_colour_rows *a, const struct st_colour_ro
             untouched = untouched && grey_two[i] == before;
     }
     return untouched && !memcmp(one, two, sizeof one) && !memcmp(grey_one, grey_two, sizeof one) &&
-           sum[0] == sum[1];
+           sum[0] == sum[1] && !memcmp(count_of[0], count_of[1], sizeof *count_of);
 }
 
 static void variants(void)
@@ -107,7 +121,7 @@ static void variants(void)
     for (enum st_cpu_level level = ST_CPU_C; level <= st_cpu_level(); level++) {
         int wrong = 0;
         for (size_t count = 0; count < 300; count += count < 80 ? 1 : 31)
-            for (int which = 0; which < 6; which++)
+            for (int which = 0; which < 10; which++)
                 wrong += !rows_agree(plain, st_colour_rows_for(level), count, which);
         ok(wrong == 0, "colour rows of %s are those of plain C, and write nothing else",
            st_cpu_level_name(level));

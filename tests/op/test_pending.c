@@ -41,6 +41,10 @@ static const char *const texts[] = {
     "random_vertical_flip p=1;color_jitter hue=0.3;resize size=50,60;random_grayscale p=1;center_crop size=41",
     "color_jitter brightness=2,2;pad padding=4 padding_mode=reflect;color_jitter contrast=2,2",
     "color_jitter brightness=2,2;grayscale;color_jitter contrast=2,2;grayscale num_output_channels=3",
+    "random_invert p=1;color_jitter contrast=2,2;random_equalize p=1;random_vertical_flip p=1;random_autocontrast p=1",
+    "random_adjust_sharpness sharpness_factor=3 p=1;random_horizontal_flip p=1;random_crop size=9;random_equalize p=1",
+    "random_horizontal_flip p=1;random_adjust_sharpness sharpness_factor=-1 p=1;random_solarize threshold=99.5 p=1",
+    "random_posterize bits=3 p=1;random_equalize p=1;grayscale;random_autocontrast p=1;color_jitter brightness=2,2",
     "resize size=24,24;grayscale num_output_channels=3;color_jitter brightness=0.9,0.9;center_crop size=24",
 };
 
@@ -78,7 +82,7 @@ static void many(void)
     st_image_wrap(&image, &work, in);
     bool fine = true;
     for (int k = 0; k < 3 * ST_PENDING_MAX; k++) {
-        pending[k] = (struct st_pending){.kind = (enum st_pending_kind)(k % ST_PENDING_KINDS), .factor = 0.3f + (float)(k % 7) * 0.2f,
+        pending[k] = (struct st_pending){.kind = (enum st_pending_kind)(k % ST_PENDING_KINDS), .factor = 0.3f + (float)(k % 7) * 0.2f, .level = 16u * (uint32_t)(k % 9),
                                    .across = 3, .down = 5, .sigma = 0.8};
         fine = fine && st_image_do(&image, pending[k], &err) == 0 && image.pending_count <= ST_PENDING_MAX;
     }

@@ -153,8 +153,6 @@ static void host_pending(const struct host_run *run, struct st_view *v)
     host.wrong += run->device->want.plain && job->pending_count;
     for (uint32_t k = 0; k < job->pending_count; k++, op++) {
         switch (op->kind) {
-        case ST_PENDING_BRIGHTNESS: st_colour_brightness(rows, v, op->factor); break;
-        case ST_PENDING_CONTRAST: st_colour_contrast(rows, v, op->factor); break;
         case ST_PENDING_SATURATION: st_colour_saturation(rows, v, op->factor); break;
         case ST_PENDING_HUE:
             for (int32_t y = 0; v->channels == 3 && y < v->height; y++)
@@ -166,9 +164,16 @@ static void host_pending(const struct host_run *run, struct st_view *v)
             host_blur(across, op->across / 2, across + op->across / 2 + 1, op->down / 2, v);
             break;
         }
-        default:
-            if (v->channels == 3)
-                st_colour_grey3(rows, v);
+        default: { /* those that a worker runs in the same way */
+            struct st_arena arena = {0};
+            const struct st_pending same = {.kind = op->kind, .factor = op->factor, .level = op->level};
+            const struct st_view in = *v;
+            host.wrong += st_pending_run(&same, 1, rows, &arena, v) != 0;
+            for (int32_t y = 0; v->data != in.data && y < in.height; y++)
+                memcpy(st_row(&in, y), st_row(v, y), (size_t)in.width * (size_t)in.channels);
+            *v = in;
+            st_arena_free(&arena);
+        }
         }
     }
 }

@@ -72,6 +72,12 @@ static const char *const texts[] = {
     "random_resized_crop(size=25); grayscale; gaussian_blur(kernel_size=5); to_tensor; normalize(mean=0.5,std=0.25)",
     "grayscale; grayscale(num_output_channels=3); center_crop(size=30); random_grayscale(p=0.5)",
     "resize(size=[24,24]); grayscale(num_output_channels=3); color_jitter(brightness=0.9)",
+    "random_resized_crop(size=30); random_invert; random_posterize(bits=3); random_solarize(threshold=99.5); "
+    "random_autocontrast; random_equalize; random_adjust_sharpness(sharpness_factor=2)",
+    "random_choice{resize(size=[30,40]); center_crop(size=[30,40])}; random_order{random_channel_permutation; "
+    "random_photometric_distort(p=0.7); random_horizontal_flip}",
+    "auto_augment; random_resized_crop(size=30); rand_augment; trivial_augment_wide",
+    "grayscale; random_adjust_sharpness(sharpness_factor=0.3); random_resized_crop(size=31); random_equalize; to_tensor",
     "center_crop(size=30); color_jitter(brightness=0.2,contrast=0.2,saturation=0.2,hue=0.2); "
     "color_jitter(brightness=0.2,contrast=0.2,saturation=0.2,hue=0.2); color_jitter(brightness=0.2,contrast=0.2); "
     "color_jitter(saturation=0.2,hue=0.2); color_jitter(brightness=0.2,contrast=0.2,saturation=0.2,hue=0.2); "

@@ -53,11 +53,17 @@ int main(void)
     refused("random_horizontal_flip(p=1.5)", "random_horizontal_flip: p=1.5 is out of range (0 to 1)");
     refused("resize(size=-1)", "resize: size=-1 is out of range (1 to 1048576)");
     refused("random_apply(p=0.5)", "expected '{'");
+    refused("random_choice{}", "there is no op to choose");
+    refused("random_choice(p=[1,2]){random_invert}", "p must be 1 numbers");
+    refused("random_choice(p=[0,0]){random_invert; random_equalize}", "not all 0");
+    refused("random_choice{grayscale; random_invert}", "number of channels");
+    refused("random_order{random_invert; to_tensor}", "put it outside");
+    refused("to_tensor; random_order{random_erasing}", "random_order cannot contain random_erasing");
     refused("random_apply(p=0.5){to_tensor}", "put it outside");
     refused("random_apply(p=0.5){to_tensor", "expected '}'");
     refused("to_tensor{}", "cannot contain other ops");
     refused("to_tensor}", "unexpected '}'");
-    refused("random_apply{random_apply{random_apply{random_apply{random_apply{}}}}}", "too deeply");
+    refused("random_apply{random_apply{random_apply{random_apply{random_apply{random_apply{random_apply{}}}}}}}", "too deeply");
 
     struct stoker_pipeline *pipe;
     ok(st_pipeline_open(&pipe, "resize(size=256); center_crop(size=[200, 224]); to_tensor", NULL) == 0 &&

@@ -6,12 +6,20 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType
 from typing import Any
 
 _LOOKED_UP = ("__getattribute__", "__getattr__")
-LOOKS_FOR_LAZY = "_stoker_original"  # the attribute in which our patched functions keep the original
+_LOOKS_FOR_LAZY = "_stoker_original"  # the attribute in which our patched functions keep the original
+
+
+def in_place_of(original: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
+    """Return our function with the names of the library's, whose place it takes."""
+    for name in ("__name__", "__qualname__", "__doc__", "__module__"):
+        setattr(ours, name, getattr(original, name))
+    setattr(ours, _LOOKS_FOR_LAZY, original)
+    return ours
 
 
 def _functions(found: Any) -> Iterator[Any]:
@@ -20,7 +28,7 @@ def _functions(found: Any) -> Iterator[Any]:
         yield from filter(None, (found.fget, found.fset))
     else:
         function = getattr(found, "__func__", found)
-        yield vars(function).get(LOOKS_FOR_LAZY, function) if isinstance(function, FunctionType) else function
+        yield vars(function).get(_LOOKS_FOR_LAZY, function) if isinstance(function, FunctionType) else function
 
 
 def _is_from(package: str, function: Any) -> bool:

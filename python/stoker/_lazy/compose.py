@@ -15,18 +15,16 @@ from __future__ import annotations
 
 import enum
 import functools
-import random
-import struct
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from PIL import Image
 
-from .. import _ext
 from .._base.tensors import take_capsule
-from .._base.unmodified import LOOKS_FOR_LAZY, changes_of_step
+from .._base.unmodified import changes_of_step, in_place_of
 from .._steps.base import compile_transform
+from .colours import COLOURS
 from .images import Lazy, deferred, is_lazy
 from .pixels import REFUSALS, Decoded, single_of, text_of_mode
 
@@ -35,22 +33,34 @@ _MAKE_TENSORS = {"ToTensor", "PILToTensor", "ToImage", _PRESET}
 _TO_FLOAT = {"ConvertImageDtype", "ToDtype"}
 _ON_TENSORS = {"Identity", "Normalize", "ToPureTensor"} | _TO_FLOAT
 _ON_IMAGES = {
+    "AutoAugment",
     "CenterCrop",
     "ColorJitter",
     "Grayscale",
+    "RandAugment",
+    "RandomAdjustSharpness",
     "RandomAffine",
+    "RandomAutocontrast",
+    "RandomChannelPermutation",
     "RandomCrop",
+    "RandomEqualize",
     "RandomGrayscale",
     "RandomHorizontalFlip",
+    "RandomInvert",
     "RandomPerspective",
+    "RandomPhotometricDistort",
+    "RandomPosterize",
     "RandomResize",
     "RandomResizedCrop",
     "RandomRotation",
     "RandomShortestSize",
+    "RandomSolarize",
     "RandomVerticalFlip",
     "Resize",
     "ScaleJitter",
+    "TrivialAugmentWide",
 }
+_HOLDERS = {"RandomApply", "RandomChoice", "RandomOrder"}
 _MODES = ("RGB", "L")  # of images that the engine has
 
 _classes: dict[type, str] = {}  # torchvision's classes that are patched or known here, and their names
@@ -202,7 +212,7 @@ def _new_tail(steps: Sequence[Any], mode: str) -> _Tail | None:
 def _is_known(step: Any) -> bool:
     """Return whether a step is one of torchvision's whose work on pixels is recorded, and runs no other code."""
     name = _classes.get(type(step))
-    if name == "RandomApply":
+    if name in _HOLDERS:
         return all(_is_known(inner) for inner in step.transforms)
     return name in _ON_IMAGES and not _has_hooks(step)
 
@@ -260,13 +270,6 @@ def _in_engines_type() -> bool:
     return torch.get_default_dtype() is torch.float32 and not torch.nn.modules.module._has_any_global_hook()
 
 
-def _like(original: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
-    for name in ("__name__", "__qualname__", "__doc__", "__module__"):
-        setattr(ours, name, getattr(original, name))
-    setattr(ours, LOOKS_FOR_LAZY, original)
-    return ours
-
-
 def _wrapped_compose(original: Callable[..., Any]) -> Callable[..., Any]:
     def forward(self: Any, *inputs: Any, **named: Any) -> Any:
         if len(inputs) == 1 and is_lazy(inputs[0]) and not named and type(self) in _classes:
@@ -275,7 +278,7 @@ def _wrapped_compose(original: Callable[..., Any]) -> Callable[..., Any]:
                 return _run_compose(steps, inputs[0])
         return original(self, *inputs, **named)
 
-    return _like(original, forward)
+    return in_place_of(original, forward)
 
 
 def _wrapped_step(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -286,76 +289,7 @@ def _wrapped_step(original: Callable[..., Any]) -> Callable[..., Any]:
                 return out
         return original(self, *inputs, **named)
 
-    return _like(original, forward)
-
-
-# ---- colours ----
-
-
-def _as_float32(factor: Any) -> float | None:
-    """Return a factor that the engine computes with exactly; None for others."""
-    if not isinstance(factor, (int, float)):
-        return None
-    try:
-        rounded = struct.unpack("f", struct.pack("f", factor))[0]
-    except (OverflowError, struct.error):
-        return None
-    return factor if rounded == factor else None
-
-
-_UNEVEN = [struct.unpack("f", struct.pack("f", factor))[0] for factor in (0.46, 1.1, 1.7)]  # rounding shows with them
-
-
-class _Colour:
-    """A function of torchvision that changes colours, and what records it in a lazy image."""
-
-    def __init__(self, kind: int, low: float, high: float, *, keeps_info: bool) -> None:
-        self._kind = kind
-        self._low = low
-        self._high = high
-        self._keeps_info = keeps_info
-        self._agrees: bool | None = None
-
-    def _record(self, image: Any, number: Any) -> Any:
-        if self._kind == _ext.EDIT_GREY:
-            return image.recoloured(self._kind, keeps_info=False) if number == 3 else None
-        factor = _as_float32(number)
-        if factor is None or not self._low <= factor <= self._high:
-            return None
-        return image.recoloured(self._kind, factor, keeps_info=self._keeps_info)
-
-    def _same_as(self, original: Callable[..., Any]) -> bool:
-        """Return whether the engine computes what the installed version computes, tried once on a small image."""
-        if self._agrees is None:
-            size = (64, 64)
-            sample = Image.frombytes("RGB", size, random.Random(1).randbytes(3 * 64 * 64))
-            numbers = (3,) if self._kind == _ext.EDIT_GREY else (self._low, 0.25, -0.125, *_UNEVEN)
-            self._agrees = True
-            for number in numbers:
-                lazy = self._record(deferred(Decoded(sample), (), "RGB", size, {}), number)
-                if lazy is not None and lazy.tobytes() != original(sample, number).tobytes():
-                    self._agrees = False
-        return self._agrees
-
-    def wrapped(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def function(img: Any, *args: Any, **named: Any) -> Any:
-            if isinstance(img, Lazy) and img._mode == "RGB" and len(args) + len(named) == 1:
-                number = args[0] if args else next(iter(named.values()))
-                out = self._record(img, number) if self._same_as(original) else None
-                if out is not None:
-                    return out
-            return original(img, *args, **named)
-
-        return _like(original, function)
-
-
-_COLOURS = {
-    "adjust_brightness": _Colour(_ext.EDIT_BRIGHTNESS, 0.0, 1e6, keeps_info=False),
-    "adjust_contrast": _Colour(_ext.EDIT_CONTRAST, 0.0, 1e6, keeps_info=False),
-    "adjust_saturation": _Colour(_ext.EDIT_SATURATION, 0.0, 1e6, keeps_info=True),
-    "adjust_hue": _Colour(_ext.EDIT_HUE, -0.5, 0.5, keeps_info=False),
-    "to_grayscale": _Colour(_ext.EDIT_GREY, 3, 3, keeps_info=False),
-}
+    return in_place_of(original, forward)
 
 
 # ---- patches ----
@@ -409,7 +343,7 @@ class _Class:
 
 
 def _classes_of(module: Any) -> list[_Class]:
-    names = sorted(_ON_IMAGES | _MAKE_TENSORS | _ON_TENSORS | {"Compose", "RandomApply"})
+    names = sorted(_ON_IMAGES | _MAKE_TENSORS | _ON_TENSORS | _HOLDERS | {"Compose"})
     found = ((getattr(module, name, None), name) for name in names)
     return [
         _Class(kind, name)
@@ -438,7 +372,7 @@ class _Kernel:
 def _kernels() -> list[_Kernel]:
     functional: Any = sys.modules.get("torchvision.transforms.v2.functional")
     registry = getattr(sys.modules.get("torchvision.transforms.v2.functional._utils"), "_KERNEL_REGISTRY", {})
-    found = ((registry.get(getattr(functional, name, None), {}), one) for name, one in _COLOURS.items())
+    found = ((registry.get(getattr(functional, name, None), {}), one) for name, one in COLOURS.items())
     return [_Kernel(kernels, one.wrapped) for kernels, one in found if Image.Image in kernels]
 
 
@@ -447,7 +381,7 @@ def _patches(module_name: str) -> list[_Class | _Patch | _Kernel]:
     out: list[_Class | _Patch | _Kernel] = [*_classes_of(sys.modules[module_name])]
     functions: Any = sys.modules.get("torchvision.transforms._functional_pil")
     if module_name == "torchvision.transforms.transforms" and functions is not None:
-        out += [_Patch(functions, name, one.wrapped) for name, one in _COLOURS.items() if hasattr(functions, name)]
+        out += [_Patch(functions, name, one.wrapped) for name, one in COLOURS.items() if hasattr(functions, name)]
     if module_name == "torchvision.transforms.v2":
         out += _kernels()
     return out

@@ -95,8 +95,8 @@ class Lazy(Image.Image, metaclass=Alike):
         return self._put_off(found[0], found[1] + more, mode or self._mode, size or self._size)
 
     def recoloured(self, kind: int, *factor: float, keeps_info: bool) -> Image.Image | None:
-        """Return an RGB image with changed colours; None if Pillow has to make it."""
-        new = self._edited(((kind, *factor),)) if self._mode == "RGB" else None
+        """Return an image with changed values; None if Pillow has to make it."""
+        new = self._edited(((kind, *factor),))
         if new is not None and not keeps_info:
             new.info = {}
         return new

@@ -9,7 +9,7 @@ import io
 from collections.abc import Callable
 from typing import Any
 
-from PIL import Image, ImageEnhance, JpegImagePlugin
+from PIL import Image, ImageEnhance, ImageOps, JpegImagePlugin
 
 from .. import _ext
 
@@ -160,6 +160,12 @@ _BY_PILLOW: dict[int, Callable[..., Image.Image]] = {
     _ext.EDIT_SATURATION: lambda image, factor: ImageEnhance.Color(image).enhance(factor),
     _ext.EDIT_HUE: _shift_hue,
     _ext.EDIT_GREY: lambda image: image.convert("L").convert("RGB"),
+    _ext.EDIT_SHARPNESS: lambda image, factor: ImageEnhance.Sharpness(image).enhance(factor),
+    _ext.EDIT_SOLARIZE: lambda image, threshold: ImageOps.solarize(image, threshold),
+    _ext.EDIT_POSTERIZE: lambda image, bits: ImageOps.posterize(image, int(bits)),
+    _ext.EDIT_AUTOCONTRAST: lambda image: ImageOps.autocontrast(image),
+    _ext.EDIT_PERMUTE: lambda image, *order: Image.merge("RGB", [image.getchannel(int(k)) for k in order]),
+    _ext.EDIT_EQUALIZE: lambda image: ImageOps.equalize(image),
     _ext.EDIT_AFFINE: _transformed(Image.Transform.AFFINE),
     _ext.EDIT_PERSPECTIVE: _transformed(Image.Transform.PERSPECTIVE),
 }

@@ -82,6 +82,12 @@ def _resize(t: Any) -> Transform:
     return T.Resize(size, t.interpolation, t.max_size, t.antialias)
 
 
+def _posterize(t: Any) -> Transform:
+    if not isinstance(t.bits, int) or not 1 <= t.bits <= 8:
+        raise NotImplementedError(f"{t!r} cannot be compiled: bits must be an integer from 1 to 8")
+    return T.RandomPosterize(t.bits, t.p)
+
+
 def _jitter(t: Any) -> Transform:
     values = [t.brightness, t.contrast, t.saturation, t.hue]
     return T.ColorJitter(*(0 if value is None else value for value in values))
@@ -126,6 +132,24 @@ def _affine(t: Any) -> Transform:
     return T.RandomAffine(t.degrees, t.translate, t.scale, t.shear, center=t.center, **_map_options(t))
 
 
+def _auto_augment(t: Any) -> Transform:
+    policies = t._policies if _is_v2(t) else t.policies
+    if policies != t._get_policies(t.policy):
+        raise NotImplementedError(f"{t!r} cannot be compiled: its policies were changed")
+    return T.AutoAugment(t.policy, **_map_options(t))
+
+
+def _bins(t: Any) -> int:
+    bins = t.num_magnitude_bins
+    if not isinstance(bins, int) or bins < 2 or not 0 <= getattr(t, "magnitude", 0) < bins:
+        raise NotImplementedError(f"{t!r} cannot be compiled: magnitude must be from 0 to num_magnitude_bins - 1")
+    return bins
+
+
+def _rand_augment(t: Any) -> Transform:
+    return T.RandAugment(t.num_ops, t.magnitude, _bins(t), **_map_options(t))
+
+
 def _elastic(t: Any) -> Transform:
     if t.fill is None:
         raise NotImplementedError(f"{t!r} cannot be compiled: give fill=0")
@@ -135,6 +159,7 @@ def _elastic(t: Any) -> Transform:
 
 
 _CONVERTERS: dict[str, Callable[[Any], Transform]] = {
+    "AutoAugment": _auto_augment,
     "CenterCrop": lambda t: T.CenterCrop(t.size),
     "ColorJitter": _jitter,
     "Compose": lambda t: T.Compose(list(t.transforms)),
@@ -148,17 +173,30 @@ _CONVERTERS: dict[str, Callable[[Any], Transform]] = {
     "PILToTensor": lambda t: _ToImage(),
     "Pad": _pad,
     "RGB": lambda t: _ToRGB(),
+    "RandAugment": _rand_augment,
+    "RandomAdjustSharpness": lambda t: T.RandomAdjustSharpness(t.sharpness_factor, t.p),
     "RandomAffine": _affine,
     "RandomApply": lambda t: T.RandomApply(list(t.transforms), t.p),
+    "RandomAutocontrast": lambda t: T.RandomAutocontrast(t.p),
+    "RandomChannelPermutation": lambda t: T.RandomChannelPermutation(),
+    "RandomChoice": lambda t: T.RandomChoice(list(t.transforms), t.p),
     "RandomCrop": _random_crop,
+    "RandomEqualize": lambda t: T.RandomEqualize(t.p),
     "RandomErasing": _erasing,
     "RandomGrayscale": lambda t: T.RandomGrayscale(t.p),
     "RandomHorizontalFlip": lambda t: T.RandomHorizontalFlip(t.p),
+    "RandomInvert": lambda t: T.RandomInvert(t.p),
+    "RandomOrder": lambda t: T.RandomOrder(list(t.transforms)),
+    "RandomPhotometricDistort": lambda t: T.RandomPhotometricDistort(
+        t.brightness, t.contrast, t.saturation, t.hue, t.p
+    ),
+    "RandomPosterize": _posterize,
     "RandomPerspective": lambda t: T.RandomPerspective(t.distortion_scale, t.p, **_map_options(t)),
     "RandomResize": lambda t: T.RandomResize(t.min_size, t.max_size, t.interpolation, t.antialias),
     "RandomResizedCrop": lambda t: T.RandomResizedCrop(
         t.size, t.scale, t.ratio, t.interpolation, t.antialias
     ),
+    "RandomSolarize": lambda t: T.RandomSolarize(t.threshold, t.p),
     "RandomRotation": _rotation,
     "RandomShortestSize": lambda t: T.RandomShortestSize(t.min_size, t.max_size, t.interpolation, t.antialias),
     "RandomVerticalFlip": lambda t: T.RandomVerticalFlip(t.p),
@@ -169,5 +207,6 @@ _CONVERTERS: dict[str, Callable[[Any], Transform]] = {
     "ToImage": lambda t: _ToImage(),
     "ToPureTensor": lambda t: _ToImage(),
     "ToTensor": _to_tensor,
+    "TrivialAugmentWide": lambda t: T.TrivialAugmentWide(_bins(t), **_map_options(t)),
 }
 converters.update(_CONVERTERS)

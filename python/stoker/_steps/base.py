@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import numbers
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from .._base.unmodified import changes_of_step
 from . import single
 from .arguments import op
 from .blockers import TRANSFORM, Blocked, Blocker
-from .mix import BatchTransform
+from .mix import BatchChoice, is_of_batches, shares
 
 _calls = itertools.count()
 
@@ -67,6 +68,23 @@ class Transform(SuggestsKeywords):
         return f"{type(self).__name__}()"
 
 
+class WithProbability(Transform):
+    """Base class of transforms that do something with probability `p`."""
+
+    _name = ""
+
+    def __init__(self, p: float) -> None:
+        if not (isinstance(p, numbers.Real) or hasattr(p, "item")) or not 0 <= p <= 1:
+            raise ValueError(f"p={p!r} is not a probability: it must be from 0 to 1")
+        self.p = p
+
+    def _spec(self) -> str:
+        return op(self._name, p=self.p)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(p={self.p})"
+
+
 class Compose(Transform):
     """Apply several transforms in order.
 
@@ -89,12 +107,12 @@ class Compose(Transform):
         return any(t._makes_tensor for t in _flat(self.transforms))
 
     def _spec(self) -> str:
-        return self._text(grey=False)
+        return "; ".join(self._parts(grey=False))
 
     def _spec_of_grey(self) -> str:
-        return self._text(grey=True)
+        return "; ".join(self._parts(grey=True))
 
-    def _text(self, grey: bool) -> str:
+    def _parts(self, grey: bool) -> list[str]:
         parts: list[str] = []
         deferred = False
         _refuse_other_arithmetic(self.transforms)
@@ -106,7 +124,7 @@ class Compose(Transform):
             parts.append(transform._spec_of_grey() if grey else transform._spec())
             if parts[-1].startswith("grayscale"):
                 grey = "num_output_channels=3" not in parts[-1]
-        return "; ".join(filter(None, parts))
+        return list(filter(None, parts))
 
     def __repr__(self) -> str:
         return "\n    ".join([f"{type(self).__name__}(", *(str(t) for t in self.transforms)]) + "\n)"
@@ -141,6 +159,92 @@ class RandomApply(Transform):
         return "\n    ".join(lines) + "\n)"
 
 
+class _Alternatives(Transform):
+    """Transforms each of which is one op of the pipeline's text."""
+
+    transforms: Sequence[Any]
+
+    def _around(self, inner: str) -> str:
+        raise NotImplementedError
+
+    def _spec(self) -> str:
+        return self._around("; ".join(self._one(t, grey=False) for t in self.transforms))
+
+    def _spec_of_grey(self) -> str:
+        return self._around("; ".join(self._one(t, grey=True) for t in self.transforms))
+
+    @staticmethod
+    def _one(transform: Any, grey: bool) -> str:
+        parts = Compose([transform])._parts(grey)
+        return parts[0] if len(parts) == 1 else op("random_apply", p=1) + "{" + "; ".join(parts) + "}"
+
+
+class RandomOrder(_Alternatives):
+    """Apply a list of transforms in random order.
+
+    Args:
+        transforms: The transforms to apply.
+
+    Raises:
+        TypeError: `transforms` is not a sequence.
+
+    >>> T.pipeline_text(T.RandomOrder([T.RandomInvert(), T.GaussianBlur(3, 1.0)]))
+    'random_order{random_invert(p=0.5); gaussian_blur(kernel_size=[3,3], sigma=[1.0,1.0])}'
+    """
+
+    def __init__(self, transforms: Sequence[Any]) -> None:
+        if not isinstance(transforms, Sequence):
+            raise TypeError("Argument transforms should be a sequence")
+        self.transforms = transforms
+
+    def _around(self, inner: str) -> str:
+        return "random_order{" + inner + "}"
+
+    def __repr__(self) -> str:
+        return "\n    ".join([f"{type(self).__name__}(", *(str(t) for t in self.transforms)]) + "\n)"
+
+
+_WEIGHTS_MOST = 8  # numbers in a list of the pipeline's text
+
+
+class RandomChoice(_Alternatives):
+    """Apply one of several transforms, chosen at random for each image; or, of MixUp and CutMix, for each batch.
+
+    Args:
+        transforms: Transforms of images; or MixUp and CutMix, of this module or torchvision's v2.
+        p: A weight for each; by default all are equally likely.
+
+    Raises:
+        TypeError: `transforms` is not a sequence, or has transforms of images and of batches.
+        ValueError: There are more or fewer weights than transforms, or they are negative or all 0.
+
+    >>> T.pipeline_text(T.RandomChoice([T.RandomCrop(24), T.Resize((24, 24))], p=[3, 1]))
+    'random_choice(p=[0.75,0.25]){random_crop(size=[24,24], pad_if_needed=false, fill=0, padding_mode=constant); \
+resize(size=[24,24], interpolation=bilinear)}'
+    >>> T.RandomChoice([T.CutMix(), T.MixUp(alpha=0.2)], p=[0.7, 0.3])
+    RandomChoice([CutMix(alpha=1.0, num_classes=None), MixUp(alpha=0.2, num_classes=None)], p=[0.7, 0.3])
+    """
+
+    def __new__(cls, transforms: Sequence[Any], p: Sequence[float] | None = None) -> Any:
+        if isinstance(transforms, Sequence) and any(map(is_of_batches, transforms)):
+            return BatchChoice(transforms, p)
+        return super().__new__(cls)
+
+    def __init__(self, transforms: Sequence[Any], p: Sequence[float] | None = None) -> None:
+        weights = shares(transforms, p)
+        self.transforms = transforms
+        self.p = weights if len(set(weights)) > 1 else None
+
+    def _around(self, inner: str) -> str:
+        if self.p is not None and len(self.p) > _WEIGHTS_MOST:
+            raise NotImplementedError(f"{self!r} cannot be compiled: p may have {_WEIGHTS_MOST} weights at most")
+        return op("random_choice", p=self.p) + "{" + inner + "}"
+
+    def __repr__(self) -> str:
+        lines = [f"{type(self).__name__}(", *(str(t) for t in self.transforms)]
+        return "\n    ".join(lines) + f"\n)(p={self.p})"
+
+
 # ---- transforms of torchvision ----
 
 # How to make one of our transforms from one of torchvision's, by the name of its class. _torchvision.py fills it:
@@ -161,7 +265,14 @@ _DIFFERS_ON_TENSORS = {
     "ColorJitter",
     "GaussianBlur",
     "Grayscale",
+    "AutoAugment",
+    "RandAugment",
+    "RandomAdjustSharpness",
+    "RandomAutocontrast",
+    "RandomEqualize",
+    "TrivialAugmentWide",
     "RandomGrayscale",
+    "RandomPhotometricDistort",
     "PILToTensor",
     "ToTensor",
     "ImageClassification",
@@ -178,6 +289,8 @@ def compile_transform(transform: Any) -> Transform:
         TypeError: It works on whole batches, or is a subclass of Transform that the engine does not know.
     """
     kind = type(transform)
+    if is_of_batches(transform):
+        raise TypeError(f"{transform!r} works on whole batches: pass it as DataLoader(batch_transforms=...)")
     if isinstance(transform, Transform):
         if kind._spec is Transform._spec:
             raise TypeError(f"{transform!r} is a custom subclass of Transform, which the engine cannot run")
@@ -187,8 +300,6 @@ def compile_transform(transform: Any) -> Transform:
         if changes:
             raise Blocked([Blocker(TRANSFORM, why, "", transform) for why in changes])
         return converters[kind.__name__](transform)
-    if isinstance(transform, BatchTransform) or kind.__name__ in ("MixUp", "CutMix"):
-        raise TypeError(f"{transform!r} works on whole batches: pass it as DataLoader(batch_transforms=...)")
     why = f"the transform {transform!r} ({kind.__module__}.{kind.__qualname__}) cannot be compiled"
     raise Blocked([Blocker(TRANSFORM, why, "remove it, or use one of stoker.transforms", transform)])
 
@@ -211,6 +322,8 @@ def _refuse_other_arithmetic(transforms: Any) -> None:
 def _differs_on_tensors(step: Any, name: str, is_float: bool) -> bool:
     if name in ("Pad", "RandomCrop") and ".v2" not in type(step).__module__ and not isinstance(step.fill, (int, float)):
         return True  # v1 accepts one value only for tensors
+    if name in ("RandomInvert", "RandomPosterize", "RandomSolarize", "RandomChannelPermutation"):
+        return is_float or getattr(step, "threshold", 0) > 255
     if name == "RandomCrop":
         return is_float and (step.padding is not None or step.pad_if_needed)
     return name in _DIFFERS_ON_TENSORS

@@ -169,36 +169,27 @@ class CutMix(_Mix):
         return images, _soft_labels(labels, self.num_classes, lam)
 
 
-class RandomChoice(BatchTransform):
-    """Apply one of several transforms of batches, chosen at random for each batch.
+def shares(transforms: Any, p: Sequence[float] | None) -> list[float]:
+    """Return the probability of each of several transforms, for weights as torchvision takes them."""
+    if not isinstance(transforms, Sequence):
+        raise TypeError("Argument transforms should be a sequence of callables")
+    if p is None:
+        p = [1] * len(transforms)
+    elif len(p) != len(transforms):
+        raise ValueError(f"Length of p doesn't match the number of transforms: {len(p)} != {len(transforms)}")
+    if not transforms or min(p) < 0 or not 0 < sum(p) < math.inf:
+        raise ValueError(f"p={p} must be a list of weights, none negative and at least one above 0")
+    return [weight / sum(p) for weight in p]
 
-    Args:
-        transforms: MixUp and CutMix, of this module or torchvision's v2.
-        p: A weight for each; by default all are equally likely.
 
-    Raises:
-        TypeError: `transforms` is not a sequence, or has other transforms.
-        ValueError: There are more or fewer weights than transforms, or they are negative or all 0.
-
-    >>> T.RandomChoice([T.CutMix(), T.MixUp(alpha=0.2)], p=[0.7, 0.3])
-    RandomChoice([CutMix(alpha=1.0, num_classes=None), MixUp(alpha=0.2, num_classes=None)], p=[0.7, 0.3])
-    """
+class BatchChoice(BatchTransform):
+    """What RandomChoice is for transforms of batches."""
 
     def __init__(self, transforms: Sequence[Any], p: Sequence[float] | None = None) -> None:
-        if not isinstance(transforms, Sequence):
-            raise TypeError("Argument transforms should be a sequence of callables")
-        if p is None:
-            p = [1] * len(transforms)
-        elif len(p) != len(transforms):
-            raise ValueError(
-                f"Length of p doesn't match the number of transforms: {len(p)} != {len(transforms)}"
-            )
-        if not transforms or min(p) < 0 or not 0 < sum(p) < math.inf:
-            raise ValueError(f"p={p} must be a list of weights, none negative and at least one above 0")
+        self.p = shares(transforms, p)
         self.transforms = [compile_batch(t) for t in transforms]
-        if any(isinstance(t, RandomChoice) for t in self.transforms):
+        if any(isinstance(t, BatchChoice) for t in self.transforms):
             raise ValueError("a RandomChoice in a RandomChoice is not supported: use one with all of the transforms")
-        self.p = [weight / sum(p) for weight in p]
 
     def _apply(self, images: Any, labels: Any, key: DrawKey) -> tuple[Any, Any]:
         at = _draw(key, 1.0).choice
@@ -209,10 +200,21 @@ class RandomChoice(BatchTransform):
         return transform._apply(images, labels, key)
 
     def _for_classes(self, classes: int) -> BatchTransform:
-        return RandomChoice([t._for_classes(classes) for t in self.transforms], self.p)
+        return BatchChoice([t._for_classes(classes) for t in self.transforms], self.p)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.transforms}, p={[round(p, 4) for p in self.p]})"
+        return f"RandomChoice({self.transforms}, p={[round(p, 4) for p in self.p]})"
+
+
+def is_of_batches(transform: Any) -> bool:
+    """Return whether it is a transform of batches, of this package or torchvision's."""
+    if isinstance(transform, BatchTransform):
+        return True
+    kind = type(transform)
+    if not kind.__module__.startswith("torchvision.transforms"):
+        return False
+    inner = getattr(transform, "transforms", ()) if kind.__name__ == "RandomChoice" else ()
+    return kind.__name__ in ("MixUp", "CutMix") or any(map(is_of_batches, inner))
 
 
 def compile_batch(transform: Any) -> BatchTransform:
@@ -225,7 +227,7 @@ def compile_batch(transform: Any) -> BatchTransform:
             make = MixUp if kind.__name__ == "MixUp" else CutMix
             return make(alpha=transform.alpha, num_classes=transform.num_classes)
         if kind.__name__ == "RandomChoice":
-            return RandomChoice(list(transform.transforms), transform.p)
+            return BatchChoice(list(transform.transforms), transform.p)
     raise TypeError(
         f"{transform!r} cannot be one of batch_transforms: MixUp, CutMix and RandomChoice of them can. Apply it to the "
         "batches that the loader delivers"

@@ -22,8 +22,10 @@ def _angles(value: Any, name: str, lengths: Sequence[int] = (2,)) -> list[float]
     return [float(angle) for angle in value]
 
 
-class _Warp(Transform):
-    def __init__(self, interpolation: Any, fill: Any, mask_fill: int) -> None:
+class Warp(Transform):
+    """Base class of transforms that move pixels by a map."""
+
+    def __init__(self, interpolation: Any, fill: Any, mask_fill: int = 0) -> None:
         self.interpolation = interpolation_mode(interpolation)
         if fill is not None and not isinstance(fill, (Sequence, numbers.Number)):
             raise TypeError("Fill should be either a sequence or a number.")
@@ -40,7 +42,7 @@ class _Warp(Transform):
         )
 
 
-class RandomRotation(_Warp):
+class RandomRotation(Warp):
     """Turn the image by a random angle. The result is equal to Pillow's, byte for byte.
 
     Args:
@@ -88,7 +90,7 @@ class RandomRotation(_Warp):
         )
 
 
-class RandomAffine(_Warp):
+class RandomAffine(Warp):
     """Turn, move, scale and shear the image by random amounts. The middle stays where it is, unless it is moved.
 
     Args:
@@ -159,7 +161,7 @@ class RandomAffine(_Warp):
         return f"{type(self).__name__}({', '.join(parts)})"
 
 
-class RandomPerspective(_Warp):
+class RandomPerspective(Warp):
     """Move the image's corners inwards by random amounts with probability `p`, as if it were seen from aside.
 
     Args:
@@ -213,7 +215,7 @@ def _two(value: Any, name: str) -> list[float]:
     return [float(value[0]), float(value[-1])]
 
 
-class ElasticTransform(_Warp):
+class ElasticTransform(Warp):
     """Move pixels by random distances that vary smoothly. The result is within one level of torchvision's.
 
     Args:

@@ -1,4 +1,4 @@
-/* colour.c - brightness, contrast, saturation, hue and grey, with the same results as Pillow
+/* colour.c - saturation, hue and grey, with the same results as Pillow
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,20 +21,6 @@ const struct st_colour_rows *st_colour_rows_for(enum st_cpu_level level)
     return &st_colour_rows_c;
 }
 
-static size_t row_bytes(const struct st_view *v) { return (size_t)v->width * (size_t)v->channels; }
-
-static void blend_all(const struct st_colour_rows *rows, const struct st_view *pixels, float level,
-                      float factor)
-{
-    for (int32_t y = 0; y < pixels->height; y++)
-        rows->blend(st_row(pixels, y), row_bytes(pixels), level, factor);
-}
-
-void st_colour_brightness(const struct st_colour_rows *rows, const struct st_view *pixels, float factor)
-{
-    blend_all(rows, pixels, 0, factor);
-}
-
 static uint64_t byte_sum(const uint8_t *row, size_t count)
 {
     uint64_t sum = 0;
@@ -43,14 +29,14 @@ static uint64_t byte_sum(const uint8_t *row, size_t count)
     return sum;
 }
 
-void st_colour_contrast(const struct st_colour_rows *rows, const struct st_view *pixels, float factor)
+float st_colour_mean(const struct st_colour_rows *rows, const struct st_view *pixels)
 {
     uint64_t sum = 0;
     for (int32_t y = 0; y < pixels->height; y++)
         sum += pixels->channels == 1 ? byte_sum(st_row(pixels, y), (size_t)pixels->width)
                                      : rows->grey_sum(st_row(pixels, y), (size_t)pixels->width);
     const double mean = (double)sum / ((double)pixels->width * pixels->height);
-    blend_all(rows, pixels, (float)(int32_t)(mean + 0.5), factor);
+    return (float)(int32_t)(mean + 0.5);
 }
 
 void st_colour_saturation(const struct st_colour_rows *rows, const struct st_view *pixels, float factor)
@@ -87,4 +73,18 @@ void st_colour_grey3(const struct st_colour_rows *rows, const struct st_view *pi
 {
     for (int32_t y = 0; y < pixels->height; y++)
         rows->grey3(st_row(pixels, y), (size_t)pixels->width);
+}
+
+void st_colour_permute(const struct st_view *pixels, uint32_t order)
+{
+    const uint32_t r = order & 15, g = order >> 4 & 15, b = order >> 8 & 15;
+    for (int32_t y = 0; pixels->channels == 3 && y < pixels->height; y++) {
+        uint8_t *px = st_row(pixels, y);
+        for (int32_t x = 0; x < pixels->width; x++, px += 3) {
+            const uint8_t red = px[r], green = px[g], blue = px[b];
+            px[0] = red;
+            px[1] = green;
+            px[2] = blue;
+        }
+    }
 }

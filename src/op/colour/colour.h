@@ -12,10 +12,10 @@
 #include "base/cpu.h"
 #include "base/pixels.h"
 
-/* The inner loops over `count` pixels (`count` bytes for blend). One source file, compiled for each kind
+/* The inner loops over `count` pixels (bytes, where it says so). One source file, compiled for each kind
  * of CPU; all variants give the same bytes. */
 struct st_colour_rows {
-    /* Moves values away from `level` by `factor` (below 1: towards it). */
+    /* Moves `count` bytes away from `level` by `factor` (below 1: towards it). */
     void (*blend)(uint8_t *row, size_t count, float level, float factor);
     /* Moves each pixel away from its own grey value. RGB. */
     void (*saturate)(uint8_t *row, size_t count, float factor);
@@ -25,6 +25,14 @@ struct st_colour_rows {
     void (*grey)(uint8_t *to, const uint8_t *row, size_t count);
     void (*grey3)(uint8_t *row, size_t count);
     uint64_t (*grey_sum)(const uint8_t *row, size_t count);
+    /* Replaces each value by another: one table for each of 1 or 3 channels. */
+    void (*replace)(uint8_t *row, size_t count, int32_t channels, const uint8_t (*table)[256]);
+    /* Counts the values of each of 1 or 3 channels in an image. */
+    void (*histogram)(const struct st_view *pixels, uint64_t (*count_of)[256]);
+    /* Moves values away from the weighted means of 3 x 3 pixels: of a row between two others, all but
+     * its first and last pixel. `count` bytes, of pixels of `channels`. */
+    void (*sharpen)(uint8_t *out, const uint8_t *above, const uint8_t *row, const uint8_t *below,
+                    size_t count, int32_t channels, float factor);
 };
 /* Blends as Pillow's aarch64 build does, for images that must equal those of the Pillow installed. */
 extern const struct st_colour_rows st_colour_rows_fused;
@@ -35,8 +43,8 @@ const struct st_colour_rows *st_colour_rows_for(enum st_cpu_level level);
 static inline uint8_t st_hue_shift(float factor) { return (uint8_t)(int32_t)((double)factor * 255); }
 
 /* On whole images of 1 or 3 channels. */
-void st_colour_brightness(const struct st_colour_rows *rows, const struct st_view *pixels, float factor);
-void st_colour_contrast(const struct st_colour_rows *rows, const struct st_view *pixels, float factor);
+/* The mean of grey, rounded. */
+float st_colour_mean(const struct st_colour_rows *rows, const struct st_view *pixels);
 void st_colour_saturation(const struct st_colour_rows *rows, const struct st_view *pixels, float factor);
 void st_colour_hue(const struct st_colour_rows *rows, const struct st_view *pixels, float factor);
 /* RGB to grey; `out` has 1 channel. */
@@ -44,6 +52,8 @@ void st_colour_grey(const struct st_colour_rows *rows, const struct st_view *pix
                     const struct st_view *out);
 /* Grey to RGB with equal values. */
 void st_colour_triple(const struct st_view *pixels, const struct st_view *out);
+/* Channel k becomes that of digit k of `order`, in base 16. */
+void st_colour_permute(const struct st_view *pixels, uint32_t order);
 void st_colour_grey3(const struct st_colour_rows *rows, const struct st_view *pixels);
 
 #endif

@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "op/colour/colour.h"
+#include "op/colour/replace.h"
 
 #include <string.h>
 
@@ -186,6 +187,79 @@ static uint64_t grey_sum(const uint8_t *row, size_t count)
     return total;
 }
 
+/* ---- values -------------------------------------------------------------------------------------- */
+
+/* Neighbours are often equal, and adding to what was just stored takes long: they are counted apart. */
+struct counts {
+    uint32_t even[3][256], odd[3][256];
+};
+
+static void count_row(struct counts *counts, const uint8_t *row, size_t count, int32_t channels)
+{
+    const size_t bytes = count * (size_t)channels;
+    size_t i = 0;
+    if (channels == 3)
+        for (; i + 6 <= bytes; i += 6) {
+            counts->even[0][row[i]]++;
+            counts->even[1][row[i + 1]]++;
+            counts->even[2][row[i + 2]]++;
+            counts->odd[0][row[i + 3]]++;
+            counts->odd[1][row[i + 4]]++;
+            counts->odd[2][row[i + 5]]++;
+        }
+    else
+        for (; i + 2 <= bytes; i += 2) {
+            counts->even[0][row[i]]++;
+            counts->odd[0][row[i + 1]]++;
+        }
+    for (; i < bytes; i++)
+        counts->even[i % (size_t)channels][row[i]]++;
+}
+
+static void histogram(const struct st_view *pixels, uint64_t (*count_of)[256])
+{
+    struct counts counts = {0};
+    uint64_t counted = 0;
+    memset(count_of, 0, sizeof(uint64_t[256]) * (size_t)pixels->channels);
+    for (int32_t y = 0; y < pixels->height; y++) {
+        count_row(&counts, st_row(pixels, y), (size_t)pixels->width, pixels->channels);
+        counted += (uint64_t)pixels->width;
+        if (y < pixels->height - 1 && counted < 1u << 31) /* the next row can be counted in 32 bits */
+            continue;
+        for (int32_t c = 0; c < pixels->channels; c++)
+            for (int v = 0; v < 256; v++)
+                count_of[c][v] += (uint64_t)counts.even[c][v] + counts.odd[c][v];
+        counts = (struct counts){0};
+        counted = 0;
+    }
+}
+
+/* A thirteenth of the sum of 3 x 3 values, the middle one counted five times; rounded. This is never a
+ * tie, so it is what Pillow's sum of floats is rounded to. */
+static inline void soften(uint8_t *restrict out, const uint8_t *above, const uint8_t *row,
+                          const uint8_t *below, size_t count, ptrdiff_t next)
+{
+    for (ptrdiff_t i = 0; i < (ptrdiff_t)count; i++) {
+        const uint16_t sum =
+            (uint16_t)(above[i - next] + above[i] + above[i + next] + row[i - next] + 5 * row[i] +
+                       row[i + next] + below[i - next] + below[i] + below[i + next] + 6);
+        out[i] = (uint8_t)((uint32_t)sum * 5042 >> 16); /* divided by 13: exact up to 6,553 */
+    }
+}
+
+static void sharpen(uint8_t *out, const uint8_t *above, const uint8_t *row, const uint8_t *below,
+                    size_t count, int32_t channels, float factor)
+{
+    uint8_t soft[4 * CHUNK];
+    const size_t end = count - (size_t)channels;
+    for (size_t at = (size_t)channels; at < end; at += sizeof soft) {
+        const size_t n = end - at < sizeof soft ? end - at : sizeof soft;
+        soften(soft, above + at, row + at, below + at, n, channels);
+        for (size_t i = 0; i < n; i++)
+            out[at + i] = (uint8_t)(int32_t)blended(soft[i], row[at + i], factor);
+    }
+}
+
 extern const struct st_colour_rows ST_COLOUR_ROWS;
 const struct st_colour_rows ST_COLOUR_ROWS = {
     .blend = blend,
@@ -194,4 +268,7 @@ const struct st_colour_rows ST_COLOUR_ROWS = {
     .grey = grey,
     .grey3 = grey3,
     .grey_sum = grey_sum,
+    .replace = replace,
+    .histogram = histogram,
+    .sharpen = sharpen,
 };
