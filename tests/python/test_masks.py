@@ -129,6 +129,28 @@ def test_what_changes_colours_leaves_masks(folder, step):
     assert torch.equal(masks([step, T.CenterCrop(20)]), masks([T.CenterCrop(20)]))
 
 
+@pytest.mark.parametrize(
+    "step", [T.RandAugment(), T.TrivialAugmentWide(), T.AutoAugment(), T.RandomChoice([T.RandomInvert(1), T.RandomVerticalFlip(1)])],
+    ids=lambda step: type(step).__name__,
+)  # fmt: skip
+def test_policies_move_masks_like_their_images(tmp_path, step):
+    """Images of two colours keep their boundary whatever happens to the colours, unless these are mixed or become one."""
+    rng = np.random.default_rng(8)
+    for k in range(60):
+        mask = (rng.random((11, 13)) < 0.5).astype(np.uint8).repeat(4, 0).repeat(4, 1)
+        save(tmp_path, f"{k:02}", mask, image=255 * mask)
+    steps = T.Compose([step, T.RandomHorizontalFlip(), T.PILToTensor()])
+    data = stoker.datasets.ImageMaskFolder(tmp_path / "images", tmp_path / "masks", steps)
+    compared = 0
+    for images, masks in stoker.DataLoader(data, 10, seed=6, num_workers=2):
+        for image, mask in zip(images[:, 0], masks, strict=True):
+            colours = image.unique()
+            if len(colours) == 2:
+                compared += 1
+                assert torch.equal(image == colours[1], mask == 1) or torch.equal(image == colours[0], mask == 1)
+    assert compared > 20
+
+
 def test_erasing_and_normalizing_leave_masks(folder):
     steps = [T.Resize((30, 30)), T.ToTensor(), T.Normalize([0.5] * 3, [0.2] * 3), T.RandomErasing(1.0, value="random")]
     data = stoker.datasets.ImageMaskFolder(folder / "images", folder / "masks", T.Compose(steps))

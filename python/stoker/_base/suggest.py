@@ -41,7 +41,7 @@ def suggests_keywords(called: _Called) -> _Called:
 
 
 def _check(name: str, called: Callable[..., Any], args: tuple[Any, ...], takes_more: bool) -> None:
-    known = [each for each in inspect.signature(called).parameters if each != "self"]
+    known = [each for each in inspect.signature(called).parameters if each not in ("self", "cls")]
     if takes_more:
         hint = get_type_hints(called).get(known.pop())
         if get_origin(hint) is not Unpack:
@@ -50,7 +50,10 @@ def _check(name: str, called: Callable[..., Any], args: tuple[Any, ...], takes_m
     meant = similar(name, known)
     if name in known or (takes_more and meant is None):  # what is like nothing, `called` refuses itself
         return
-    where = f"{type(args[0]).__name__}.__init__" if called.__name__ == "__init__" else called.__name__
+    where = called.__name__
+    if where in ("__init__", "__new__"):
+        made = args[0] if isinstance(args[0], type) else type(args[0])
+        where = f"{made.__name__}.__init__"
     error = TypeError(f"{where}() got an unexpected keyword argument '{name}'")
     if meant is not None:
         error.add_note(f"Did you mean '{meant}'?")  # the message stays Python's

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .._base.suggest import SuggestsKeywords
+from .._base.suggest import SuggestsKeywords, suggests_keywords
 from .._base.tensors import default_seed, torch_if_installed
 from .._base.unmodified import changes_of_step
 from . import single
@@ -225,6 +225,7 @@ resize(size=[24,24], interpolation=bilinear)}'
     RandomChoice([CutMix(alpha=1.0, num_classes=None), MixUp(alpha=0.2, num_classes=None)], p=[0.7, 0.3])
     """
 
+    @suggests_keywords
     def __new__(cls, transforms: Sequence[Any], p: Sequence[float] | None = None) -> Any:
         if isinstance(transforms, Sequence) and any(map(is_of_batches, transforms)):
             return BatchChoice(transforms, p)

@@ -203,8 +203,8 @@ int st_image_displace(struct st_image *image, const struct st_displacement *by, 
                        in.height);
     for (int32_t y = 0; y < in.height; y++) {
         const size_t first = (size_t)y * (size_t)in.width;
-        (how.filter == ST_FILTER_NEAREST ? choose_row : mix_row)(&in, by->right + first, by->down + first,
-                                                                 y, how.fill, st_row(&out, y));
+        (how.filter == ST_FILTER_NEAREST ? choose_row : mix_row)(
+            &in, by->right + first, by->down + first, y, how.fill, st_row(&out, y));
     }
     st_image_set(image, out, false);
     return STOKER_OK;
