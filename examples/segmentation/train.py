@@ -1,38 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Segmentation: random crops and flips that an image and its mask share, in a dataset of one's own.
+"""Segmentation: random crops and flips that an image and its mask share, in the engine.
 
     python examples/segmentation/train.py
-    python examples/segmentation/train.py --images VOC2012/JPEGImages --masks VOC2012/SegmentationClass \\
-        --classes 21 --size 256
+    python examples/segmentation/train.py --images DIR --masks DIR --classes N
+    python examples/segmentation/train.py --voc DIR --size 256
 """
 import argparse
-from pathlib import Path
 
 import stoker
 import torch
-from PIL import Image
+from stoker import transforms as T
 from stoker.synth import SHAPES, make_scenes
-from torchvision import tv_tensors
-from torchvision.transforms import v2
 
 IGNORED = 255  # the outlines in Pascal VOC's masks
-
-
-class Masked(torch.utils.data.Dataset):
-    """Images and their masks, which have the same names. Each mask is a palette or greyscale image of class numbers."""
-
-    def __init__(self, images, masks, transform):
-        self.pairs = [(Path(images, f"{mask.stem}.jpg"), mask) for mask in sorted(Path(masks).glob("*.png"))]
-        self.transform = transform
-        if not self.pairs:
-            raise FileNotFoundError(f"there are no masks (*.png) in {masks}")
-
-    def __len__(self):
-        return len(self.pairs)
-
-    def __getitem__(self, index):
-        image, mask = (Image.open(path) for path in self.pairs[index])
-        return self.transform(image.convert("RGB"), tv_tensors.Mask(mask))  # both get the same crop
 
 
 def make_model(classes):
@@ -53,18 +33,20 @@ def overlap(scores, masks, classes):
 
 def main(args):
     torch.manual_seed(args.seed)
-    transform = v2.Compose([
-        v2.RandomResizedCrop(args.size, scale=(0.4, 1.0), antialias=True), v2.RandomHorizontalFlip(), v2.ToImage(),
-        v2.ToDtype({tv_tensors.Image: torch.float32, tv_tensors.Mask: torch.int64}, scale=True),
-        v2.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]), v2.ToPureTensor()])
-    data = Masked(args.images, args.masks, transform)
-    loader = stoker.DataLoader(data, batch_size=args.batch_size, shuffle=True, num_workers=args.workers)
+    transform = T.Compose([
+        T.RandomResizedCrop(args.size, scale=(0.4, 1.0)), T.RandomHorizontalFlip(), T.ColorJitter(0.2, 0.2, 0.2),
+        T.ToTensor(), T.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])])
+    if args.voc is not None:
+        data = stoker.datasets.VOCSegmentation(args.voc, image_set="train", transform=transform)
+    else:
+        data = stoker.datasets.ImageMaskFolder(args.images, args.masks, transform)
+    loader = stoker.DataLoader(data, batch_size=args.batch_size, shuffle=True, num_workers=args.workers, seed=args.seed)
     model = make_model(args.classes).to(args.device)
     optimizer = torch.optim.Adam(model.parameters(), 5e-3)
     for epoch in range(1, args.epochs + 1):
         total, counts = 0.0, torch.zeros(2, args.classes)
         for images, masks in loader:
-            images, masks = images.to(args.device), masks.squeeze(1).to(args.device)
+            images, masks = images.to(args.device), masks.to(args.device).long()
             scores = model(images)
             loss = torch.nn.functional.cross_entropy(scores, masks, ignore_index=IGNORED)
             optimizer.zero_grad()
@@ -78,18 +60,21 @@ def main(args):
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--images", help="a folder of JPEG files (default: drawn scenes, made in ./scenes)")
+    parser.add_argument("--images", help="a folder of images (default: drawn scenes, made in ./scenes)")
     parser.add_argument("--masks", help="a folder of PNG files with the same names")
+    parser.add_argument("--voc", help="a folder with VOCdevkit/VOC2012 in it")
     parser.add_argument("--classes", type=int, help="the number of classes, with the background")
     parser.add_argument("--size", type=int, default=64, help="width and height of what the model sees: a multiple of 4")
     parser.add_argument("--batch-size", type=int, default=8)
     parser.add_argument("--epochs", type=int, default=5)
-    parser.add_argument("--workers", type=int, default=2, help="processes that run the dataset")
+    parser.add_argument("--workers", type=int, default=2, help="threads")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     args = parser.parse_args()
     own = [args.images, args.masks, args.classes]
-    if own == [None] * 3:
+    if args.voc is not None:
+        args.classes = args.classes or 21
+    elif own == [None] * 3:
         scenes = make_scenes("scenes")
         args.images, args.masks, args.classes = scenes / "images", scenes / "masks", len(SHAPES) + 1
     elif None in own:

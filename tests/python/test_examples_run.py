@@ -16,15 +16,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import stoker
 from conftest import picture
 from PIL import Image
 from ranks import in_fresh_python
-
 from stoker.synth import make_scenes
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 NEEDED = {"classification": "torchvision", "detection": "torchvision", "imagenet": "torchvision", "resume": "numpy",
-          "segmentation": "torchvision", "audio": "torch", "torchrun": "torch", "trainer": "transformers"}  # fmt: skip
+          "segmentation": "torch", "audio": "torch", "torchrun": "torch", "trainer": "transformers"}  # fmt: skip
 FOLDERS = sorted(path.parent.name for path in EXAMPLES.glob("*/README.md"))
 
 
@@ -153,24 +153,29 @@ def train(monkeypatch, capsys, one_thread):
     return train
 
 
-def test_segmentation_of_a_folder_like_pascal_voc(tmp_path, train):
-    for folder in ("JPEGImages", "SegmentationClass"):
-        (tmp_path / folder).mkdir()
+def test_segmentation_of_pascal_voc_and_of_folders(tmp_path, train):
+    voc = tmp_path / "VOCdevkit" / "VOC2012"
+    for folder in ("JPEGImages", "SegmentationClass", "ImageSets/Segmentation"):
+        (voc / folder).mkdir(parents=True)
     for number in range(6):
-        picture(number, 70, 50 + number).save(tmp_path / "JPEGImages" / f"{number}.jpg")
+        picture(number, 70, 50 + number).save(voc / "JPEGImages" / f"{number}.jpg")
         if number == 5:
             continue  # most of VOC's images have no mask
         mask = np.full((50 + number, 70), 255 if number == 0 else number, np.uint8)
         image = Image.fromarray(mask, "L")
         image.putpalette([0] * 768)
-        image.save(tmp_path / "SegmentationClass" / f"{number}.png")
-    said = train("segmentation", "--images", tmp_path / "JPEGImages", "--masks", tmp_path / "SegmentationClass",
-                 "--classes", 5, "--epochs", 1, "--batch-size", 5, "--workers", 1)  # fmt: skip
-    assert re.fullmatch(r"epoch 1: 5 images, loss \d\.\d+, mean IoU 0\.\d\d\n", said)
+        image.save(voc / "SegmentationClass" / f"{number}.png")
+    (voc / "ImageSets" / "Segmentation" / "train.txt").write_text("0\n1\n2\n3\n4\n")
+    options = ["--epochs", 1, "--batch-size", 5, "--workers", 1]
+    report = r"epoch 1: 5 images, loss \d\.\d+, mean IoU 0\.\d\d\n"
+    assert re.fullmatch(report, train("segmentation", "--voc", tmp_path, *options))
+    folders = ["--images", voc / "JPEGImages", "--masks", voc / "SegmentationClass", "--classes", 5]
+    with pytest.raises(stoker.StokerError, match="image has no file here"):
+        train("segmentation", *folders, *options)
+    (voc / "JPEGImages" / "5.jpg").unlink()
+    assert re.fullmatch(report, train("segmentation", *folders, *options))
     with pytest.raises(SystemExit, match="2"):
         train("segmentation", "--images", tmp_path)
-    with pytest.raises(FileNotFoundError, match="no masks"):
-        train("segmentation", "--images", tmp_path, "--masks", tmp_path, "--classes", 2)
 
 
 @pytest.fixture(scope="module")
