@@ -53,14 +53,18 @@ static void fill(struct st_arena *arena, uint8_t byte)
         memset(arena->block, byte, arena->size);
 }
 
-static void whole_and_part(struct run *run, uint32_t scale)
+/* `numbers`: of a mask, instead of colours. */
+static void whole_and_part(struct run *run, uint32_t scale, bool numbers)
 {
     struct st_arena arena = {0}, arena_part = {0};
     struct st_view whole, part;
     struct st_decode all = {
         scale,
         {0, 0, (run->header.width + scale - 1) / scale, (run->header.height + scale - 1) / scale}};
+    struct st_numbers of_all = {0}, of_some = {0};
     struct st_decode some = all;
+    all.numbers = numbers ? &of_all : NULL;
+    some.numbers = numbers ? &of_some : NULL;
     struct st_region *r = &some.region;
     r->x = pick(run, scale, r->width);
     r->y = pick(run, scale + 10, r->height);
@@ -74,6 +78,8 @@ static void whole_and_part(struct run *run, uint32_t scale)
             if (memcmp(st_row(&part, y), st_row(&whole, y + (int32_t)r->y) + 3 * (size_t)r->x,
                        3 * (size_t)part.width) != 0)
                 abort(); /* not a crop of the whole */
+    if (have_part && of_all.wide != of_some.wide)
+        abort();
     st_arena_free(&arena);
     st_arena_free(&arena_part);
 }
@@ -86,8 +92,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         CODEC.header(run.state, run.in, &run.header, &err) == STOKER_OK && run.header.width > 0 &&
         run.header.height > 0 && (uint64_t)run.header.width * run.header.height <= PIXELS_MAX)
         for (uint32_t scale = 1; scale <= 8; scale *= 2)
-            if (run.header.scales & scale)
-                whole_and_part(&run, scale);
+            for (int numbers = 0; numbers < 2; numbers++)
+                if (run.header.scales & scale)
+                    whole_and_part(&run, scale, numbers);
     if (run.state && CODEC.close)
         CODEC.close(run.state);
     free(run.state);
