@@ -373,6 +373,7 @@ struct stoker_loader_options {
     bool exif_rotate;              /* false       apply the EXIF orientation */
     uint64_t pixel_limit;          /* 178956970   refuse larger images, as Pillow does */
     const char *masks;             /* NULL        fields that are masks of the image, "mask": [Fields] */
+    const char *boxes;             /* NULL        boxes in it, "boxes+labels": [Fields] */
     /* errors: see [Bad samples] */
     enum stoker_on_error on_error; /* RAISE       what happens to a bad sample */
     uint32_t timeout_ms;           /* 0           how long next may wait; 0: no limit */
@@ -967,6 +968,13 @@ STOKER_API void stoker_gpu_watch_close(struct stoker_gpu_watch *watch);
  * become uint8 [H, W]. A mask is a PNG with grey levels or a palette, whose indices count, another
  * file that is grey, or an array uint8 [H, W]. One of another size than the image, in colours, or with
  * numbers above 255 is a bad sample.
+ *
+ * `boxes` names fields of boxes, separated by commas, each followed by the fields that have a value for
+ * each box: "boxes+labels+area". Boxes are arrays float32 [N, 4]: left, top, right and bottom, in
+ * pixels of the image. They are moved with it, by torchvision's arithmetic, and what crops cut off is
+ * cut off them. The op sanitize_bounding_boxes removes those that are then too small, with their
+ * values. Steps that boxes cannot follow (rotations, other maps, elastic transforms and automatic
+ * augmentation) are refused when the loader is opened.
  */
 
 /* [Files and URLs]

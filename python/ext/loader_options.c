@@ -47,6 +47,7 @@ static const struct ext_option loader_options[] = {
     OPTION(pin_memory, EXT_BOOL),
     OPTION(pinned_limit, EXT_U64),
     OPTION(masks, EXT_TEXT),
+    OPTION(boxes, EXT_TEXT),
     {"timeout_ms", EXT_U32, offsetof(struct ext_loader_request, timeout_ms), NULL},
     {0},
 };

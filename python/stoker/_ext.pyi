@@ -214,6 +214,7 @@ class Loader:
         pin_memory: bool | None = False,
         pinned_limit: int | None = None,
         masks: str | None = None,
+        boxes: str | None = None,
         stream_of: Callable[[], int | tuple[int, ...]] | None = None,
         rescue: Callable[[int, bytes | None, StokerError], bytes | None] | None = None,
         timeout_ms: int | None = 0,

@@ -52,6 +52,7 @@ from ._steps.base import (
     functional_apply,
     pipeline_text,
 )
+from ._steps.boxes import SanitizeBoundingBoxes
 from ._steps.colours import (
     ColorJitter,
     Grayscale,
@@ -111,6 +112,7 @@ __all__ = [
     "RandomVerticalFlip",
     "RandomZoomOut",
     "Resize",
+    "SanitizeBoundingBoxes",
     "ScaleJitter",
     "ToTensor",
     "TrivialAugmentWide",

@@ -79,6 +79,7 @@ _OF_IMAGES = {
     },
     "Tensors": {
         "ToTensor": Shown("T.ToTensor()"),
+        "SanitizeBoundingBoxes": Shown("T.SanitizeBoundingBoxes()", 1, "It removes boxes, and leaves images as they are."),
         "PILToTensor": Shown("T.PILToTensor()"),
         "ConvertImageDtype": Shown('T.Compose([T.PILToTensor(), T.ConvertImageDtype("float16")])'),
         "Normalize": Shown(

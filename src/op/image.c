@@ -52,19 +52,6 @@ int st_image_open(struct st_image *image, struct st_work *work, struct st_bytes 
     return STOKER_OK;
 }
 
-void st_image_is_mask(struct st_image *image, struct st_numbers *numbers)
-{
-    *numbers = (struct st_numbers){0};
-    image->numbers = numbers;
-}
-
-void st_image_number(const struct st_image *mask, uint8_t number, uint8_t pixel[4])
-{
-    memset(pixel, number, 4);
-    if (mask->numbers->wide)
-        pixel[1] = pixel[2] = 0;
-}
-
 void st_image_wrap(struct st_image *image, struct st_work *work, struct st_view pixels)
 {
     *image =
@@ -143,9 +130,21 @@ int32_t st_image_channels(const struct st_image *image)
     return image->encoded ? 3 : image->pixels.channels;
 }
 
-void st_image_mirror(struct st_image *image) { image->mirror = !image->mirror; }
+void st_image_mirror(struct st_image *image)
+{
+    if (image->boxes)
+        st_boxes_mirror(image->boxes, true, st_image_width(image));
+    else
+        image->mirror = !image->mirror;
+}
 
-void st_image_flip(struct st_image *image) { image->flip = !image->flip; }
+void st_image_flip(struct st_image *image)
+{
+    if (image->boxes)
+        st_boxes_mirror(image->boxes, false, st_image_height(image));
+    else
+        image->flip = !image->flip;
+}
 
 static int no_memory(int32_t width, int32_t height, struct stoker_error *err)
 {
@@ -325,6 +324,8 @@ static int make(struct st_image *image, struct stoker_error *err)
 int st_image_pixels(struct st_image *image, bool writable, bool any_side, struct st_view *out,
                     struct stoker_error *err)
 {
+    if (image->boxes)
+        return st_fail(err, STOKER_EINVAL, "a step of the pipeline moves pixels as boxes cannot follow");
     int rc = make(image, err);
     if (rc < 0)
         return rc;
@@ -354,7 +355,7 @@ void st_image_set(struct st_image *image, struct st_view pixels, bool any_side)
 int st_image_do(struct st_image *image, struct st_pending op, struct stoker_error *err)
 {
     const int rc = image->pending_count == ST_PENDING_MAX ? make(image, err) : STOKER_OK;
-    if (rc >= 0 && !image->numbers)
+    if (rc >= 0 && !image->numbers && !image->boxes)
         image->pending[image->pending_count++] = op;
     return rc;
 }
@@ -367,6 +368,12 @@ int st_image_crop(struct st_image *image, struct st_region region, struct stoker
         return st_fail(err, STOKER_EINVAL,
                        "a crop of %u x %u at %u, %u does not lie inside the %u x %u image", region.width,
                        region.height, region.x, region.y, now->width, now->height);
+    if (image->boxes) {
+        st_boxes_shift(image->boxes, -(float)region.x, -(float)region.y);
+        st_boxes_clamp(image->boxes, (int32_t)region.width, (int32_t)region.height);
+        image->crop = whole((int32_t)region.width, (int32_t)region.height);
+        return STOKER_OK;
+    }
     if (image->pending_count && (region.width < now->width || region.height < now->height)) {
         const int rc = make(image, err);
         if (rc < 0)
@@ -412,6 +419,12 @@ int st_image_resize(struct st_image *image, int32_t width, int32_t height, enum 
             st_image_width(image), st_image_height(image), width, height, (unsigned long long)limit);
     if (width == st_image_width(image) && height == st_image_height(image))
         return STOKER_OK;
+    if (image->boxes) {
+        st_boxes_resize(image->boxes, (int32_t[]){st_image_width(image), st_image_height(image)},
+                        (int32_t[]){width, height});
+        image->crop = whole(width, height);
+        return STOKER_OK;
+    }
     int rc = STOKER_OK;
     if (image->resized || image->pending_count)
         rc = make(image, err);

@@ -13,6 +13,7 @@
 #define ST_OP_IMAGE_H
 
 #include "codec/codec.h"
+#include "op/boxes.h"
 #include "op/colour/colour.h"
 #include "op/pending.h"
 #include "op/resize/resize.h"
@@ -63,6 +64,7 @@ struct st_image {
     bool owned;             /* the pixels are the image's own, in the arena: ops may modify them */
     struct st_numbers *numbers; /* not NULL: a mask, whose pixels are numbers. It is moved like its image
                                    (resized by the nearest pixels), and its values never change */
+    struct st_boxes *boxes; /* not NULL: boxes in an image without pixels. Ops move them at once */
     /* remaining work, in this order */
     struct st_region crop; /* of the image after its turn */
     bool resized;
@@ -78,6 +80,9 @@ int st_image_open(struct st_image *image, struct st_work *work, struct st_bytes 
 /* Makes an image that was just opened a mask. `numbers` outlives it; with st_image_raw, `wide` is
  * false. */
 void st_image_is_mask(struct st_image *image, struct st_numbers *numbers);
+/* An image without pixels whose boxes are moved. The boxes outlive it. */
+void st_image_of_boxes(struct st_image *image, struct st_work *work, int32_t width, int32_t height,
+                       struct st_boxes *boxes);
 /* The pixel that stands for a number up to 255 in a mask, once its pixels are made. */
 void st_image_number(const struct st_image *mask, uint8_t number, uint8_t pixel[4]);
 /* An image of existing pixels, with 64 readable bytes after the last row. They are not modified and must

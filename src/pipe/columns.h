@@ -12,6 +12,9 @@ enum st_columns_type {
     ST_TYPE_UNKNOWN = -2, /* not declared by the dataset, and no sample has been examined (model.c) */
 };
 
+/* Columns that are moved like the image: see targets.h. */
+enum st_target { ST_TARGET_NONE, ST_TARGET_MASK, ST_TARGET_BOXES, ST_TARGET_OF_BOXES };
+
 /* How the fields of a dataset become columns; the same for all slots. */
 struct st_columns_plan {
     struct st_field field[ST_FIELDS_MAX];
@@ -19,13 +22,14 @@ struct st_columns_plan {
     uint32_t fields;      /* 0: samples are an image and a label */
     int32_t image, label; /* their field indices; -1: none. `image` may be a sound */
     uint32_t count;       /* columns */
-    bool masks;           /* some of them are masks */
+    bool targets;         /* some of them are targets */
     struct {
         uint32_t field;
         enum stoker_column_kind kind;
         uint64_t each; /* bytes per sample; 0: varies by sample */
         int32_t dtype; /* arrays: the enum stoker_dtype of all samples, or an enum st_columns_type */
-        bool mask;     /* moved like the image (masks.h) */
+        enum st_target target;
+        uint32_t boxes; /* OF_BOXES: the column of these */
     } column[ST_FIELDS_MAX];
 };
 

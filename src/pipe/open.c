@@ -11,11 +11,11 @@
 #include "pipe/jpeg_threads.h"
 #include "pipe/loader.h"
 #include "pipe/marks_kept.h"
-#include "pipe/masks.h"
 #include "pipe/notify.h"
 #include "pipe/opening.h"
 #include "pipe/pool.h"
 #include "pipe/run.h"
+#include "pipe/targets.h"
 #include "pipe/tuning.h"
 #include "pipe/worker.h"
 
@@ -352,8 +352,7 @@ int st_loader_open(struct stoker_loader **out, struct stoker_dataset *data, stru
         rc =
             st_columns_plan(&loader->columns, data, pipe->sounds ? ST_FIELD_AUDIO : ST_FIELD_IMAGE, err);
     if (!rc)
-        rc = st_masks_plan(&loader->columns, loader->opt.masks, pipe->sounds, err);
-    loader->opt.masks = NULL; /* the caller's */
+        rc = st_targets_plan(&loader->columns, pipe, opt->masks, opt->boxes, err);
     if (!rc)
         rc = st_loader_place(loader, devices, err);
     st_tuning_plan_prefetch(loader, opt->prefetch == 0);

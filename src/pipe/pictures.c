@@ -48,7 +48,7 @@ int st_pictures_decode(struct st_work *work, const struct st_columns_plan *plan,
     for (uint32_t k = 0; !rc && k < plan->count; k++) {
         const uint32_t which = plan->column[k].field;
         const struct st_field *field = &plan->field[which];
-        if (field->kind != ST_FIELD_IMAGE || pieces[which].ndim || plan->column[k].mask)
+        if (field->kind != ST_FIELD_IMAGE || pieces[which].ndim || plan->column[k].target)
             continue;
         rc = decode(work, exif_rotate, &pieces[which], err);
         if (rc) {

@@ -10,9 +10,9 @@
 #include "pipe/gate.h"
 #include "pipe/jpeg_files.h"
 #include "pipe/marks_kept.h"
-#include "pipe/masks.h"
 #include "pipe/stage.h"
 #include "pipe/steps.h"
+#include "pipe/targets.h"
 #include "source/known/known.h"
 
 #include <stddef.h>
@@ -104,13 +104,13 @@ static int split(struct st_worker *worker, struct st_bytes bytes, uint64_t sampl
     int rc = data->source->split(data->self, sample, bytes, &worker->pieces, pieces, err);
     if (!rc)
         rc = st_pictures_decode(&worker->work, plan, loader->opt.exif_rotate, pieces, err);
-    if (!rc && plan->masks)
-        rc = st_masks_make(&(struct st_masks_of){.work = &worker->work,
-                                                 .plan = plan,
-                                                 .steps = &loader->pipe->steps,
-                                                 .rng_key = rng_key,
-                                                 .exif_rotate = loader->opt.exif_rotate},
-                           pieces, err);
+    if (!rc && plan->targets)
+        rc = st_targets_make(&(struct st_targets){.work = &worker->work,
+                                                  .plan = plan,
+                                                  .steps = &loader->pipe->steps,
+                                                  .rng_key = rng_key,
+                                                  .exif_rotate = loader->opt.exif_rotate},
+                             pieces, err);
     if (!rc)
         rc = st_columns_put(slot->columns, row, pieces, err);
     st_arena_reset(&worker->work.arena);

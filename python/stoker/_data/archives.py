@@ -19,7 +19,7 @@ from .. import _ext
 from .._base.tensors import to_numpy
 from .base import Classes, EngineDataset
 from .fields import Fields, fields_text, first_of, sample, worked_on
-from .file_options import Where, joined, masks_text, where_options
+from .file_options import Where, boxes_text, joined, masks_text, where_options
 from .in_python import engine_text
 
 __all__ = [
@@ -48,10 +48,10 @@ class FieldDataset(EngineDataset):
                 f"transform={transform!r}: there is no field of type {kind}; the fields are "
                 + ", ".join(f"{name} ({kind})" for name, kind in fields)
             )
-        if self._masks is not None and engine_text(transform) is None:
+        if (self._masks or self._boxes) is not None and engine_text(transform) is None:
             raise NotImplementedError(
-                f"transform={transform!r} has a step that the engine does not have, and masks only follow steps of the "
-                "engine: use transforms of stoker.transforms"
+                f"transform={transform!r} has a step that the engine does not have, and {'masks' if self._masks else 'boxes'} "
+                "only follow steps of the engine: use transforms of stoker.transforms"
             )
 
     @property
@@ -104,7 +104,7 @@ class _Files(Classes, FieldDataset):
         self.path = path
         self.fields = dict(fields) if isinstance(fields, Mapping) else fields
         self.where = where_options(where) | options
-        self._masks = masks_text(where)
+        self._masks, self._boxes = masks_text(where), boxes_text(where)
         super().__init__(transform)
 
     def _where(self) -> str:
@@ -146,6 +146,8 @@ class WebDataset(_Unlabelled):
               memory.
             - `masks`: the names of fields that are masks, images of class numbers. They are moved like the first image,
               and become uint8 [height, width].
+            - `boxes`: the name of a field that has boxes, float32 [n, 4] (left, top, right, bottom, in pixels), which are moved
+              like the first image; or a dict of such names, each with a list of the fields that have a value for each box.
 
     Compressed tar files (.tar.gz, .tar.zst) are unpacked into memory if they fit into `max_memory`, and refused
     otherwise. Pickles are never loaded.

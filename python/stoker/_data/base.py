@@ -37,7 +37,8 @@ class EngineDataset(SuggestsKeywords):
     _handle: _ext.Dataset | None = None
     _scheme = ""  # its kind, for datasets that a path opens
     _asks_pillow = True  # whether Pillow decodes samples that the engine refuses
-    _masks: str | None = None  # names of fields that are moved like the image
+    _masks: str | None = None  # names of fields that are moved like the image, as the engine takes them,
+    _boxes: str | None = None  # and of boxes, each with what belongs to them
 
     def __init__(self, transform: Any) -> None:
         self.transform = transform
@@ -180,6 +181,7 @@ class EngineDataset(SuggestsKeywords):
             pixel_limit=key[2],
             rescue=self._rescuer(),
             masks=self._masks,
+            boxes=self._boxes,
         )
 
     @property
@@ -202,9 +204,9 @@ class EngineDataset(SuggestsKeywords):
         return "\n    ".join(lines)
 
 
-def masks_of(dataset: Any) -> str | None:
-    """Return the names of the fields that are masks, separated by commas."""
-    return dataset._masks if isinstance(dataset, EngineDataset) else None
+def targets_of(dataset: Any) -> tuple[str | None, str | None]:
+    """Return the names of the fields that are masks, and of those that are boxes, as the engine takes them."""
+    return (dataset._masks, dataset._boxes) if isinstance(dataset, EngineDataset) else (None, None)
 
 
 class Classes(EngineDataset):

@@ -11,7 +11,7 @@ import numpy as np
 from .. import _ext
 from .._base.tables import counted
 from .archives import FieldDataset
-from .base import EngineDataset
+from .base import EngineDataset, targets_of
 from .in_python import engine_text
 
 
@@ -30,10 +30,10 @@ class _Compound(FieldDataset):
                     "then applies to all of them"
                 )
             transform = parts[0].transform
-        masks = {part._masks for part in parts}
-        if len(masks) > 1:
-            raise ValueError(f"the datasets of the {type(self).__name__} have different masks")
-        self._masks = next(iter(masks), None)
+        targets = set(map(targets_of, parts))
+        if len(targets) > 1:
+            raise ValueError(f"the datasets of the {type(self).__name__} have different masks or boxes")
+        self._masks, self._boxes = next(iter(targets), (None, None))
         self._parts = list(parts)
         super().__init__(transform)
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
 
@@ -18,6 +18,7 @@ class Where(TypedDict, total=False):
     connections: int  # the most connections to servers at once; by default 256
     max_memory: int  # the most bytes of archives that must be unpacked as a whole; by default a quarter of the memory
     masks: str | Sequence[str]  # the names of fields that are masks: they are moved like the first image
+    boxes: str | Mapping[str, Sequence[str]]  # the same for boxes, with the fields that have a value for each
 
 
 def _folder(path: Any) -> str:
@@ -34,6 +35,23 @@ def masks_text(where: Where) -> str | None:
     """Return the names of masks in the engine's notation."""
     given = where.get("masks")
     return ",".join([given] if isinstance(given, str) else given) if given else None
+
+
+def boxes_text(where: Where) -> str | None:
+    """Return the names of boxes and of what belongs to them in the engine's notation.
+
+    >>> boxes_text({"boxes": {"boxes.npy": ["labels.npy"]}}), boxes_text({"boxes": "boxes"}), boxes_text({})
+    ('boxes.npy+labels.npy', 'boxes', None)
+    """
+    given = where.get("boxes")
+    if not given:
+        return None
+    if isinstance(given, str):
+        return given
+    for name, others in given.items():
+        if isinstance(others, str):
+            raise TypeError(f"boxes={given!r}: give a list of names for {name!r}, not a str")
+    return ",".join("+".join([name, *others]) for name, others in given.items())
 
 
 def where_options(where: Where) -> dict[str, Any]:

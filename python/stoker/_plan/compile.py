@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import _ext
 from .._data.archives import FieldDataset
-from .._data.base import masks_of
+from .._data.base import targets_of
 from .._steps.base import Transform, compile_transform, pipeline_text
 from .._steps.blockers import COLLATE, LABEL, TRANSFORM, WORKERS, Blocked, Blocker
 from .known_datasets import Leaf, Watch, leaves_of, lower
@@ -36,10 +36,9 @@ class Compiled:
         """The transform that all parts of the dataset share."""
         return next((leaf.transform for leaf in self._leaves), None)
 
-    @property
-    def masks(self) -> str | None:
-        """The names of the fields that are masks, as the engine takes them."""
-        return next((masks_of(leaf.dataset) for leaf in self._leaves), None)
+    def targets(self) -> tuple[str | None, str | None]:
+        """Return the fields that are masks and boxes, as the engine takes them."""
+        return next((targets_of(leaf.dataset) for leaf in self._leaves), (None, None))
 
     def is_of_files(self) -> bool:
         """Return whether each sample is one encoded image or an array, not a part of an archive."""
@@ -93,8 +92,9 @@ def compile_dataset(dataset: Any) -> Compiled:
     leaves = part.leaves if part is not None else list(leaves_of(dataset))
     text = _common_text(leaves, blockers)
     target = _common_target(leaves, blockers)
-    if len({masks_of(leaf.dataset) for leaf in leaves}) > 1:
-        blockers.append(Blocker(TRANSFORM, "the parts of a ConcatDataset have different masks", "name the same fields"))
+    if len({targets_of(leaf.dataset) for leaf in leaves}) > 1:
+        why = "the parts of a ConcatDataset have different masks or boxes"
+        blockers.append(Blocker(TRANSFORM, why, "name the same fields"))
     if blockers or part is None:
         raise Blocked(blockers)
     return Compiled(part.handle(), text, target, leaves, watch)

@@ -173,6 +173,7 @@ _CONVERTERS: dict[str, Callable[[Any], Transform]] = {
     "PILToTensor": lambda t: _ToImage(),
     "Pad": _pad,
     "RGB": lambda t: _ToRGB(),
+    "SanitizeBoundingBoxes": lambda t: T.SanitizeBoundingBoxes(t.min_size, t.min_area),
     "RandAugment": _rand_augment,
     "RandomAdjustSharpness": lambda t: T.RandomAdjustSharpness(t.sharpness_factor, t.p),
     "RandomAffine": _affine,

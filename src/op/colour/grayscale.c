@@ -33,7 +33,7 @@ static const struct st_param random_params[] = {
 static int make_grey(struct st_image *image, int32_t channels, struct stoker_error *err)
 {
     struct st_view pixels, out;
-    if (image->numbers)
+    if (image->numbers || image->boxes)
         return STOKER_OK;
     if (st_image_channels(image) == channels)
         return channels == 3 ? st_image_do(image, (struct st_pending){.kind = ST_PENDING_GREY}, err)

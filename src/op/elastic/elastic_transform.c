@@ -99,5 +99,6 @@ const struct st_op st_op_elastic_transform = {
     .self_size = sizeof(struct elastic_transform),
     .params = params,
     .plan = plan,
+    .warps = true,
     .run = run,
 };

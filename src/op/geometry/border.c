@@ -233,12 +233,38 @@ static bool cut_axis(struct axis *axis, uint32_t first, uint32_t count)
     return true;
 }
 
+/* Boxes cannot be in a border that repeats the image. */
+static int pad_boxes(struct st_image *image, const struct st_border *border,
+                     const struct st_sides *sides, uint32_t count, const struct st_region *window,
+                     const char *op, struct stoker_error *err)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const struct st_sides *s = &sides[i];
+        const int64_t width = (int64_t)st_image_width(image) + s->left + s->right,
+                      height = (int64_t)st_image_height(image) + s->top + s->bottom;
+        if (!s->left && !s->top && !s->right && !s->bottom)
+            continue;
+        if (border->mode != ST_PAD_CONSTANT)
+            return st_fail(err, STOKER_EINVAL, "%s: boxes cannot follow padding_mode=%s: use constant",
+                           op, st_pad_words[border->mode]);
+        if (width < 1 || height < 1 || width > INT32_MAX || height > INT32_MAX)
+            return st_fail(err, STOKER_EINVAL, "%s: an image of %lld x %lld pixels is not possible", op,
+                           (long long)width, (long long)height);
+        st_boxes_shift(image->boxes, (float)s->left, (float)s->top);
+        st_boxes_clamp(image->boxes, (int32_t)width, (int32_t)height);
+        st_image_of_boxes(image, image->work, (int32_t)width, (int32_t)height, image->boxes);
+    }
+    return window ? st_image_crop(image, *window, err) : STOKER_OK;
+}
+
 int st_image_pad(struct st_image *image, const struct st_border *border, const struct st_sides *sides,
                  uint32_t count, const struct st_region *window, const char *op,
                  struct stoker_error *err)
 {
     struct st_arena *arena = &image->work->arena;
     struct axis columns, rows;
+    if (image->boxes)
+        return pad_boxes(image, border, sides, count, window, op, err);
     bool fits = plain_axis(&columns, st_image_width(image), arena) &&
                 plain_axis(&rows, st_image_height(image), arena);
     for (uint32_t i = 0; fits && i < count; i++) {
@@ -246,8 +272,7 @@ int st_image_pad(struct st_image *image, const struct st_border *border, const s
         fits = pad_axis(&columns, sides[i].left, sides[i].right, mode, arena) &&
                pad_axis(&rows, sides[i].top, sides[i].bottom, mode, arena);
         if (fits && (!columns.count || !rows.count))
-            return st_fail(err, STOKER_EINVAL, "%s: the negative padding removes the whole image",
-                           op);
+            return st_fail(err, STOKER_EINVAL, "%s: the negative padding removes the whole image", op);
     }
     if (!fits)
         return st_fail(err, STOKER_ENOMEM, "%s: no memory for the padded image", op);

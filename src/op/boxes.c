@@ -1,0 +1,63 @@
+/* boxes.c - the boxes of objects in an image, which follow what moves its pixels
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "op/boxes.h"
+
+#include <string.h>
+
+void st_boxes_shift(struct st_boxes *boxes, float right, float down)
+{
+    for (uint64_t k = 0; k < boxes->count; k++)
+        for (int side = 0; side < 4; side++)
+            boxes->box[k][side] += side % 2 ? down : right;
+}
+
+void st_boxes_clamp(struct st_boxes *boxes, int32_t width, int32_t height)
+{
+    for (uint64_t k = 0; k < boxes->count; k++)
+        for (int side = 0; side < 4; side++) {
+            const float most = (float)(side % 2 ? height : width), at = boxes->box[k][side];
+            boxes->box[k][side] = at < 0 ? 0 : at > most ? most : at;
+        }
+}
+
+void st_boxes_resize(struct st_boxes *boxes, const int32_t from[2], const int32_t to[2])
+{
+    const float across = (float)((double)to[0] / from[0]), down = (float)((double)to[1] / from[1]);
+    for (uint64_t k = 0; k < boxes->count; k++)
+        for (int side = 0; side < 4; side++)
+            boxes->box[k][side] *= side % 2 ? down : across;
+}
+
+void st_boxes_mirror(struct st_boxes *boxes, bool across, int32_t length)
+{
+    const int first = across ? 0 : 1;
+    for (uint64_t k = 0; k < boxes->count; k++) {
+        float *box = boxes->box[k];
+        const float begin = box[first];
+        box[first] = -(box[first + 2] - (float)length);
+        box[first + 2] = -(begin - (float)length);
+    }
+}
+
+static bool is_sane(const float *box, float side_least, float area_least, float width, float height)
+{
+    const float across = box[2] - box[0], down = box[3] - box[1];
+    return across >= side_least && down >= side_least && across * down >= area_least && box[0] >= 0 &&
+           box[1] >= 0 && box[2] >= 0 && box[3] >= 0 && box[0] <= width && box[2] <= width &&
+           box[1] <= height && box[3] <= height;
+}
+
+void st_boxes_sanitize(struct st_boxes *boxes, float side_least, float area_least, int32_t width,
+                       int32_t height)
+{
+    uint64_t kept = 0;
+    for (uint64_t k = 0; k < boxes->count; k++) {
+        if (!is_sane(boxes->box[k], side_least, area_least, (float)width, (float)height))
+            continue;
+        memmove(boxes->box[kept], boxes->box[k], sizeof *boxes->box);
+        boxes->which[kept++] = boxes->which[k];
+    }
+    boxes->count = kept;
+}

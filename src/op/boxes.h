@@ -1,0 +1,30 @@
+/* boxes.h - the boxes of objects in an image, which follow what moves its pixels
+ *
+ * The arithmetic is that of torchvision's transforms of boxes in float32.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ST_OP_BOXES_H
+#define ST_OP_BOXES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct st_boxes {
+    float (*box)[4]; /* left, top, right, bottom, in pixels */
+    uint32_t *which; /* the number that each had at first: some may be removed */
+    uint64_t count;
+};
+
+void st_boxes_shift(struct st_boxes *boxes, float right, float down);
+/* Cuts off what lies outside of an image of this size. */
+void st_boxes_clamp(struct st_boxes *boxes, int32_t width, int32_t height);
+/* From an image of one size to one of another. */
+void st_boxes_resize(struct st_boxes *boxes, const int32_t from[2], const int32_t to[2]);
+/* `across`: left and right change places, in an image of this length; otherwise top and bottom. */
+void st_boxes_mirror(struct st_boxes *boxes, bool across, int32_t length);
+/* Removes boxes with sides or areas that are too small, or that reach out of the image. */
+void st_boxes_sanitize(struct st_boxes *boxes, float side_least, float area_least, int32_t width,
+                       int32_t height);
+
+#endif

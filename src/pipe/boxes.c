@@ -1,0 +1,74 @@
+/* boxes.c - the boxes of a sample, and what belongs to them: moved like its image, with the same draws
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "pipe/boxes.h"
+
+#include <string.h>
+
+/* The boxes of a piece, in memory of the arena. */
+static int take_boxes(struct st_boxes *out, const struct st_piece *piece, struct st_arena *arena,
+                      struct stoker_error *err)
+{
+    if (piece->dtype != STOKER_DTYPE_F32 || piece->ndim != 2 || piece->shape[1] != 4 ||
+        piece->shape[0] < 0 || (uint64_t)piece->shape[0] > UINT32_MAX ||
+        piece->bytes.size != (uint64_t)piece->shape[0] * sizeof *out->box)
+        return st_fail(err, STOKER_ECORRUPT,
+                       "boxes are float32 [N, 4]: left, top, right and bottom, in pixels");
+    out->count = (uint64_t)piece->shape[0];
+    out->box = st_arena_take(arena, (out->count + 1) * sizeof *out->box);
+    out->which = st_arena_take(arena, (out->count + 1) * sizeof *out->which);
+    if (!out->box || !out->which)
+        return st_fail(err, STOKER_ENOMEM, "no memory for %llu boxes", (unsigned long long)out->count);
+    if (out->count)
+        memcpy(out->box, piece->bytes.data, piece->bytes.size);
+    for (uint32_t k = 0; k < out->count; k++)
+        out->which[k] = k;
+    return 0;
+}
+
+/* Leaves the values of the boxes that are left. */
+static int choose_values(const struct st_targets *of, const struct st_field *field,
+                         struct st_piece *piece, uint64_t had, const struct st_boxes *boxes,
+                         struct stoker_error *err)
+{
+    if (piece->ndim < 1 || (uint64_t)piece->shape[0] != had)
+        return st_fail(err, STOKER_ECORRUPT,
+                       "there are %llu boxes, but the field %s has %lld values: one for each is needed",
+                       (unsigned long long)had, field->name,
+                       (long long)(piece->ndim < 1 ? 1 : piece->shape[0]));
+    if (boxes->count == had)
+        return 0;
+    const size_t each = piece->bytes.size / had; /* some were removed, so there were some */
+    uint8_t *out = st_arena_take(&of->work->arena, boxes->count * each + 1);
+    if (!out)
+        return st_fail(err, STOKER_ENOMEM, "no memory for the values of %llu boxes",
+                       (unsigned long long)boxes->count);
+    for (uint64_t k = 0; k < boxes->count; k++)
+        memcpy(out + k * each, piece->bytes.data + boxes->which[k] * each, each);
+    piece->bytes = (struct st_bytes){out, boxes->count * each};
+    piece->shape[0] = (int64_t)boxes->count;
+    return 0;
+}
+
+int st_boxes_make(const struct st_targets *of, uint32_t column, struct st_piece *pieces,
+                  struct stoker_error *err)
+{
+    const struct st_columns_plan *plan = of->plan;
+    struct st_piece *piece = &pieces[plan->column[column].field];
+    struct st_image image;
+    struct st_boxes boxes;
+    int rc = take_boxes(&boxes, piece, &of->work->arena, err);
+    if (rc)
+        return rc;
+    const uint64_t had = boxes.count;
+    st_image_of_boxes(&image, of->work, of->width, of->height, &boxes);
+    rc = st_steps_run(of->steps, of->rng_key, &image, err);
+    for (uint32_t k = 0; !rc && k < plan->count; k++)
+        if (plan->column[k].target == ST_TARGET_OF_BOXES && plan->column[k].boxes == column)
+            rc = choose_values(of, &plan->field[plan->column[k].field], &pieces[plan->column[k].field],
+                               had, &boxes, err);
+    piece->bytes = (struct st_bytes){(const uint8_t *)boxes.box, boxes.count * sizeof *boxes.box};
+    piece->shape[0] = (int64_t)boxes.count;
+    return rc;
+}

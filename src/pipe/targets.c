@@ -1,0 +1,180 @@
+/* targets.c - which fields are targets, and all of a sample's
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "pipe/targets.h"
+
+#include "pipe/boxes.h"
+#include "pipe/masks.h"
+#include "source/fields/field_list.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* A name in a list. */
+struct name {
+    const char *text;
+    size_t size;
+};
+
+/* ---- the plan ------------------------------------------------------------------------------------ */
+
+static bool is_named(const struct st_field *field, struct name name)
+{
+    return strlen(field->name) == name.size && !memcmp(field->name, name.text, name.size);
+}
+
+static int fail_names(const struct st_columns_plan *plan, const char *option, struct name name,
+                      struct stoker_error *err)
+{
+    struct st_name_list list = {0};
+    if (plan->image >= 0 && plan->fields && is_named(&plan->field[plan->image], name))
+        return st_fail(err, STOKER_EINVAL,
+                       "%s: the field %.*s is the first image, which the transforms work on; what "
+                       "follows it comes after it",
+                       option, (int)name.size, name.text);
+    for (uint32_t k = 0; k < plan->fields; k++)
+        st_name_list_add(&list, plan->field[k].name, strlen(plan->field[k].name));
+    return st_fail(err, STOKER_EINVAL, "%s: no field is named \"%.*s\"; there are %s", option,
+                   (int)name.size, name.text, plan->fields ? list.text : "image, label");
+}
+
+/* The column of that name. */
+static int find_column(const struct st_columns_plan *plan, const char *option, struct name name,
+                       uint32_t *out, struct stoker_error *err)
+{
+    for (uint32_t k = 0; k < plan->count; k++)
+        if (is_named(&plan->field[plan->column[k].field], name)) {
+            *out = k;
+            return 0;
+        }
+    return fail_names(plan, option, name, err);
+}
+
+static int add_mask(struct st_columns_plan *plan, struct name name, struct stoker_error *err)
+{
+    uint32_t k = 0;
+    const int rc = find_column(plan, "masks", name, &k, err);
+    if (rc)
+        return rc;
+    const struct st_field *field = &plan->field[plan->column[k].field];
+    if (field->kind != ST_FIELD_IMAGE)
+        return st_fail(err, STOKER_EINVAL,
+                       "masks: the field %s is of type %s; a mask is an encoded image, or uint8 [H, W]",
+                       field->name, st_field_kind_name(field->kind));
+    plan->column[k].target = ST_TARGET_MASK;
+    plan->column[k].each = 0; /* it gets the size of the finished image */
+    plan->targets = true;
+    return 0;
+}
+
+/* "boxes+labels" */
+static int add_boxes(struct st_columns_plan *plan, struct name names, struct stoker_error *err)
+{
+    uint32_t first = UINT32_MAX;
+    const char *at = names.text, *end = at + names.size, *plus;
+    do {
+        plus = memchr(at, '+', (size_t)(end - at));
+        const struct name name = {at, (size_t)((plus ? plus : end) - at)};
+        uint32_t k = 0;
+        const int rc = find_column(plan, "boxes", name, &k, err);
+        if (rc)
+            return rc;
+        const struct st_field *field = &plan->field[plan->column[k].field];
+        if (field->kind != ST_FIELD_ARRAY)
+            return st_fail(err, STOKER_EINVAL, "boxes: the field %s is of type %s, not an array",
+                           field->name, st_field_kind_name(field->kind));
+        if (plan->column[k].target)
+            return st_fail(err, STOKER_EINVAL, "boxes: the field %s is named twice", field->name);
+        const bool boxes = first == UINT32_MAX;
+        first = boxes ? k : first;
+        plan->column[k].target = boxes ? ST_TARGET_BOXES : ST_TARGET_OF_BOXES;
+        plan->column[k].boxes = first;
+        plan->column[k].each = 0; /* boxes may be removed */
+        at = plus ? plus + 1 : end;
+    } while (plus);
+    plan->targets = true;
+    return 0;
+}
+
+static int check_steps(const struct st_steps *steps, struct stoker_error *err)
+{
+    int rc = 0;
+    for (uint32_t k = 0; !rc && k < steps->count; k++) {
+        const struct st_step *step = &steps->step[k];
+        if (step->op->warps)
+            return st_fail(err, STOKER_EUNSUPPORTED, "boxes cannot follow %s: remove that step",
+                           step->op->name);
+        rc = check_steps(&step->inner, err);
+    }
+    return rc;
+}
+
+static int each_name(struct st_columns_plan *plan, const char *names,
+                     int (*add)(struct st_columns_plan *, struct name, struct stoker_error *),
+                     struct stoker_error *err)
+{
+    int rc = 0;
+    while (!rc && *names) {
+        const struct name name = {names, strcspn(names, ",")};
+        rc = add(plan, name, err);
+        names += name.size + (names[name.size] != '\0');
+    }
+    return rc;
+}
+
+int st_targets_plan(struct st_columns_plan *plan, const struct stoker_pipeline *pipe, const char *masks,
+                    const char *boxes, struct stoker_error *err)
+{
+    masks = masks ? masks : "";
+    boxes = boxes ? boxes : "";
+    if ((*masks || *boxes) && (pipe->sounds || plan->image < 0))
+        return st_fail(err, STOKER_EINVAL, "%s: the samples have no image that they could follow",
+                       *masks ? "masks" : "boxes");
+    int rc = each_name(plan, masks, add_mask, err);
+    if (!rc)
+        rc = each_name(plan, boxes, add_boxes, err);
+    if (!rc && *boxes)
+        rc = check_steps(&pipe->steps, err);
+    return rc;
+}
+
+/* ---- one sample ---------------------------------------------------------------------------------- */
+
+static int find_size(struct st_targets *of, const struct st_piece *piece, struct stoker_error *err)
+{
+    struct st_image image;
+    of->width = of->height = 0;
+    if (piece->ndim) { /* an array that is no image fails as one */
+        if (piece->ndim >= 2 && piece->shape[0] <= INT32_MAX && piece->shape[1] <= INT32_MAX) {
+            of->height = (int32_t)piece->shape[0];
+            of->width = (int32_t)piece->shape[1];
+        }
+        return 0;
+    }
+    const int rc = st_image_open(&image, of->work, piece->bytes, of->exif_rotate, err);
+    if (!rc) {
+        of->width = st_image_width(&image);
+        of->height = st_image_height(&image);
+    }
+    return rc;
+}
+
+int st_targets_make(struct st_targets *of, struct st_piece *pieces, struct stoker_error *err)
+{
+    const struct st_columns_plan *plan = of->plan;
+    int rc = find_size(of, &pieces[plan->image], err);
+    for (uint32_t k = 0; !rc && k < plan->count; k++) {
+        const uint32_t which = plan->column[k].field;
+        if (plan->column[k].target == ST_TARGET_MASK)
+            rc = st_mask_make(of, &pieces[which], err);
+        else if (plan->column[k].target == ST_TARGET_BOXES)
+            rc = st_boxes_make(of, k, pieces, err);
+        if (rc) {
+            char where[256];
+            snprintf(where, sizeof where, "field %s", plan->field[which].name);
+            rc = st_fail_in(err, rc, where);
+        }
+    }
+    return rc;
+}

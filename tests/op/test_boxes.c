@@ -1,0 +1,77 @@
+/* Boxes: each primitive, and whole pipelines on an image without pixels.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "op/geometry/border.h"
+#include "op/op.h"
+#include "tap.h"
+
+#include <math.h>
+
+static struct st_work work;
+
+static struct st_image image_with(struct st_boxes *boxes, int32_t width, int32_t height)
+{
+    struct st_image image;
+    st_image_of_boxes(&image, &work, width, height, boxes);
+    return image;
+}
+
+static bool is_box(const float *box, float left, float top, float right, float bottom)
+{
+    return box[0] == left && box[1] == top && box[2] == right && box[3] == bottom;
+}
+
+static void primitives(void)
+{
+    float box[2][4] = {{1, 2, 5, 8}, {-3, 0.5f, 30, 40}};
+    uint32_t which[2] = {0, 1};
+    struct st_boxes boxes = {box, which, 2};
+    struct st_image image = image_with(&boxes, 20, 10);
+    struct stoker_error err = {0};
+    st_image_mirror(&image);
+    ok(is_box(box[0], 15, 2, 19, 8), "a mirrored box");
+    st_image_flip(&image);
+    ok(is_box(box[0], 15, 2, 19, 8) && is_box(box[1], -10, -30, 23, 9.5f), "a flipped one");
+    ok(!st_image_crop(&image, (struct st_region){2, 1, 15, 8}, &err) && is_box(box[0], 13, 1, 15, 7) &&
+           is_box(box[1], 0, 0, 15, 8) && st_image_width(&image) == 15 && st_image_height(&image) == 8,
+       "a crop cuts off what is outside");
+    ok(!st_image_resize(&image, 30, 4, ST_FILTER_BILINEAR, &err) && is_box(box[0], 26, 0.5f, 30, 3.5f),
+       "a resize scales");
+    const struct st_border border = {.mode = ST_PAD_CONSTANT}, edge = {.mode = ST_PAD_EDGE};
+    const struct st_sides sides = {1, 2, 3, 4}, none = {0}, less = {-100, 0, 0, 0};
+    ok(!st_image_pad(&image, &border, &sides, 1, NULL, "pad", &err) && is_box(box[0], 27, 2.5f, 31, 5.5f) &&
+           st_image_width(&image) == 34 && st_image_height(&image) == 10,
+       "a border moves");
+    ok(st_image_pad(&image, &edge, &sides, 1, NULL, "pad", &err) == STOKER_EINVAL, "%s", err.message);
+    ok(st_image_pad(&image, &border, &less, 1, NULL, "pad", &err) == STOKER_EINVAL, "%s", err.message);
+    ok(!st_image_pad(&image, &edge, &none, 1, NULL, "pad", &err), "no border of any kind is none");
+    ok(st_image_crop(&image, (struct st_region){30, 0, 5, 5}, &err) == STOKER_EINVAL, "%s", err.message);
+    struct st_view view;
+    ok(st_image_pixels(&image, false, false, &view, &err) == STOKER_EINVAL, "there are no pixels: %s", err.message);
+    ok(!st_image_do(&image, (struct st_pending){.kind = ST_PENDING_GREY}, &err) && !image.pending_count,
+       "and no colours");
+}
+
+static void sanitizes(void)
+{
+    float box[7][4] = {{0, 0, 9, 9}, {NAN, 0, 1, 1}, {3, 3, 3.5f, 9}, {0, 0, INFINITY, 9}, {1, 1, 3, 3}, {-1, 0, 4, 4}, {4, 4, 1, 1}};
+    uint32_t which[7] = {10, 11, 12, 13, 14, 15, 16};
+    struct st_boxes boxes = {box, which, 7}, empty = {box, which, 0};
+    st_boxes_sanitize(&boxes, 1, 1, 9, 9);
+    ok(boxes.count == 2 && which[0] == 10 && which[1] == 14 && is_box(box[1], 1, 1, 3, 3),
+       "small boxes, and those that are none, are removed: %d left", (int)boxes.count);
+    st_boxes_sanitize(&boxes, 1, 5, 9, 9);
+    ok(boxes.count == 1 && which[0] == 10, "by their area, too");
+    st_boxes_sanitize(&empty, 1, 1, 9, 9);
+    st_boxes_mirror(&empty, true, 3);
+    st_boxes_resize(&empty, (int32_t[]){1, 1}, (int32_t[]){2, 2});
+    ok(empty.count == 0, "no boxes stay none");
+}
+
+int main(void)
+{
+    primitives();
+    sanitizes();
+    return done_testing();
+}
