@@ -82,7 +82,7 @@ def _with_steps_of_theirs(transform: Any) -> Any:
 def _arguments(transform: Transform, theirs: Any) -> dict[str, Any]:
     """Return the arguments of torchvision's transform of the same name."""
     made_with = inspect.signature(type(transform)).parameters
-    given = {name: getattr(transform, name) for name in made_with}
+    given = {name: getattr(transform, name) for name in made_with if name != "mask_fill"}  # images alone run in Python
     if "interpolation" in given:
         given["interpolation"] = theirs.InterpolationMode(given["interpolation"].value)
     if "dtype" in given:
