@@ -123,10 +123,11 @@ class Dataset:
     def from_pairs(
         cls,
         images: _Path,
-        masks: _Path | None = None,
+        targets: _Path | None = None,
         /,
         *,
         layout: str,
+        contiguous: bool = False,
         set: str | None = None,
         suffix: str | None = None,
         mode: str | None = None,

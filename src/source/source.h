@@ -116,7 +116,7 @@ int st_dataset_concat(struct stoker_dataset **out, struct stoker_dataset *const 
                       struct stoker_error *err);
 int st_dataset_subset(struct stoker_dataset **out, struct stoker_dataset *data, const uint64_t *indices,
                       uint64_t count, struct stoker_error *err);
-/* Images with masks: paired.c, and in common layouts pairs/open.c. */
+/* Images with masks: paired.c, and in common layouts, also with boxes, pairs/open.c. */
 int st_dataset_paired(struct stoker_dataset **out, struct stoker_dataset *images,
                       struct stoker_dataset *masks, bool labelled, struct stoker_error *err);
 int st_dataset_from_pairs(struct stoker_dataset **out, const struct stoker_pairs *how,
