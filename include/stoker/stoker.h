@@ -245,6 +245,8 @@ STOKER_API size_t stoker_dataset_name(const struct stoker_dataset *data, uint64_
                                       size_t size);
 STOKER_API uint32_t stoker_dataset_class_count(const struct stoker_dataset *data);
 STOKER_API const char *stoker_dataset_class_name(const struct stoker_dataset *data, uint32_t index);
+/* The label of samples, or of objects, of a class below the count: its index, or COCO's category id. */
+STOKER_API int64_t stoker_dataset_class_label(const struct stoker_dataset *data, uint32_t index);
 STOKER_API void stoker_dataset_close(struct stoker_dataset *data);
 
 /* ---- pipelines --------------------------------------------------------------------------------- */
@@ -981,8 +983,8 @@ STOKER_API void stoker_gpu_watch_close(struct stoker_gpu_watch *watch);
  *   - boxes, float32 [n, 4]: left, top, right and bottom in pixels of the stored image. Pascal VOC
  *     counts from 1, and its boxes are as written.
  *   - labels, int64 [n]: category ids, or with `contiguous` their places in ascending order; for VOC
- *     the places of the classes, from 1. The dataset's classes are the categories' names in that order,
- *     and for VOC the background and the 20 classes.
+ *     the places of the classes, from 1. The dataset's classes are the categories in that order (see
+ *     stoker_dataset_class_label), and for VOC the background and the 20 classes.
  *   - COCO: area, float32 [n]; iscrowd, int64 [n]; image_id, an int, which is also the label. Images are
  *     in ascending order of their ids.
  *   - VOC: difficult, int64 [n].

@@ -13,7 +13,7 @@ from stoker import transforms as T
 torch = pytest.importorskip("torch")
 pytest.importorskip("torchvision")
 
-KINDS = ["boxes", "labels", "area", "iscrowd", "image_id"]
+FIELDS = ["boxes", "labels", "area", "iscrowd"]
 DTYPES = [torch.float32, torch.int64, torch.float32, torch.int64]
 
 
@@ -97,11 +97,13 @@ def test_coco_is_what_torchvision_reads(tree):
     data = stoker.datasets.CocoDetection(*tree)
     wanted = list(expected(tree))
     assert len(data) == len(wanted) == len(IDS) and data.ids == sorted(IDS)
-    assert list(data.field_types.items()) == [("image", "image"), *((name, "array") for name in KINDS[:4]), ("image_id", "int")]
+    assert data.field_types == {"image": "image", **dict.fromkeys(FIELDS, "array"), "image_id": "int"}
+    assert list(data.field_types)[1:5] == FIELDS
     for ours, theirs in zip(data, wanted, strict=True):
         same(ours, theirs)
     assert data[0][1].shape == (0, 4) and data[0][2].shape == (0,)
     assert data.classes == ["person", "car", "stop sign", "toothbrush"]
+    assert data.class_to_idx == {"person": 1, "car": 3, "stop sign": 13, "toothbrush": 90}
     with pytest.raises(AttributeError, match="as many labels as objects"):
         data.targets
 
@@ -109,6 +111,7 @@ def test_coco_is_what_torchvision_reads(tree):
 def test_contiguous_labels(tree):
     ids, contiguous = (stoker.datasets.CocoDetection(*tree, contiguous=value) for value in (False, True))
     place = {number: label for label, (number, _) in enumerate(sorted(CATEGORIES))}
+    assert contiguous.class_to_idx == {name: place[number] for number, name in CATEGORIES}
     for one, other in zip(ids, contiguous, strict=True):
         assert [place[label] for label in one[2].tolist()] == other[2].tolist()
         assert all(np.array_equal(a, b) for k, (a, b) in enumerate(zip(one, other, strict=True)) if k != 2)
@@ -146,6 +149,9 @@ def test_subsets_concatenations_and_pickles(tree):
     wanted = list(expected(tree))
     for place, k in enumerate([5, 1, *range(len(IDS))]):
         same(both[place], wanted[k])
+    assert both._engine().class_labels == [1, 3, 13, 90]
+    mixed = stoker.datasets.Concat([data, stoker.datasets.CocoDetection(*tree, contiguous=True)])
+    assert mixed.classes == []  # the same label would mean two things
     again = pickle.loads(pickle.dumps(data))
     assert again.ids == data.ids
     same(again[3], wanted[3])
@@ -169,7 +175,7 @@ def test_a_bad_image_is_replaced(tree, tmp_path):
 @pytest.mark.parametrize(
     "change, message",
     [
-        (lambda about: about["images"].append({"id": 3, "file_name": "some/none.png"}), r"image of the annotations is missing.*some/none\.png"),
+        (lambda about: about["images"].append({"id": 3, "file_name": "some/none.png"}), r"missing: .*some/none\.png"),
         (lambda about: about["annotations"][2].pop("bbox"), "annotation 102 has no box"),
         (lambda about: about["annotations"][2].update(bbox=[]), "annotation 102 has no box"),
         (lambda about: about["annotations"][2].pop("category_id"), "annotation 102 has no category"),
@@ -219,7 +225,8 @@ def annotation(name, objects):
         f"<object><name>{kind}</name><pose>Left</pose><truncated>0</truncated>"
         + ("" if difficult is None else f"<difficult>{difficult}</difficult>")
         + "<bndbox>" + "".join(f"<{side}>{value}</{side}>" for side, value in zip(("xmin", "ymin", "xmax", "ymax"), box))
-        + "</bndbox><part><name>head</name><bndbox><xmin>1</xmin><ymin>1</ymin><xmax>2</xmax><ymax>2</ymax></bndbox></part></object>"
+        + "</bndbox><part><name>head</name><bndbox><xmin>1</xmin><ymin>1</ymin><xmax>2</xmax><ymax>2</ymax></bndbox></part>"
+        "</object>"
         for kind, difficult, box in objects
     )  # fmt: skip
     return (

@@ -63,6 +63,11 @@ class CocoDetection(_Boxes):
         super().__init__(root, annFile, transform, contiguous=contiguous)
 
     @property
+    def classes(self) -> list[str]:
+        """The names of the categories, in the order of their ids. `class_to_idx` has the label of each."""
+        return self._engine().classes
+
+    @property
     def ids(self) -> list[int]:
         """The id of each image."""
         return list(map(int, to_numpy(self._engine().labels())))

@@ -170,9 +170,9 @@ static int take_object(struct boxed *boxed, uint64_t at, const struct st_object 
     boxed->marks[at] = (object->flags & mark) != 0;
     boxed->areas[at] = (float)object->area;
     if (!(object->flags & ST_OBJECT_BOX))
-        wrong = "has no box";
+        wrong = "has no box: give it one, or remove it";
     else if (!(object->flags & ST_OBJECT_LABEL))
-        wrong = "has no category";
+        wrong = "has no category: give it one, or remove it";
     else if (!take_box(boxed->boxes[at], object, format) || !isfinite(boxed->areas[at]))
         wrong = "has a box or an area too large for float32";
     return wrong ? st_fail(err, STOKER_ECORRUPT, "annotation %lld %s", (long long)object->id, wrong) : 0;

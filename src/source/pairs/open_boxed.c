@@ -58,10 +58,15 @@ int st_boxed_open(struct stoker_dataset **out, const struct stoker_pairs *how,
         rc = st_dataset_boxed(&data, images, &table, coco ? ST_BOXED_COCO : ST_BOXED_VOC, err);
     if (!rc)
         rc = st_pairs_keep_classes(data, &table.classes, err);
-    if (rc)
+    if (rc) {
         st_dataset_drop(data);
-    else
+    } else {
+        if (!how->contiguous) { /* NULL for VOC */
+            data->class_labels = table.class_ids;
+            table.class_ids = NULL;
+        }
         *out = data;
+    }
     st_dataset_drop(images);
     st_annotated_free(&table);
     st_pairs_free(&pairs);
