@@ -18,8 +18,6 @@ __all__ = ["CocoDetection", "VOCDetection"]
 class _Boxes(Classes, Pairs):
     """Base class. The arrays of a sample have a row for each object; none if there are no objects."""
 
-    _boxes: str  # the field of the boxes, and those with a value for each box
-
     @property
     def targets(self) -> list[int]:
         """Not available: an image has as many labels as objects."""
@@ -56,7 +54,7 @@ class CocoDetection(_Boxes):
     """
 
     _layout = "coco"
-    _boxes = "boxes+labels+area+iscrowd"
+    _boxes = "boxes+labels+area+iscrowd"  # their field, and those with a value for each box
 
     def __init__(self, root: Any, annFile: Any, transform: Any = None, *, contiguous: bool = False) -> None:
         self.root, self.annFile, self.contiguous = root, annFile, contiguous
