@@ -169,23 +169,27 @@ STOKER_API int stoker_dataset_from_files(struct stoker_dataset **out, const char
                                          const int64_t *labels, uint64_t count,
                                          struct stoker_error *err);
 
-/* Images and the masks that belong to them, in files: samples have the fields image and mask, which
- * `masks` of struct stoker_loader_options is to name. Labels, where a layout has some, are a third. */
+/* Images and the masks or boxes that belong to them, in files. With masks, samples have the fields image
+ * and mask, which `masks` of struct stoker_loader_options is to name; labels, where a layout has some,
+ * are a third. With boxes they have the fields of [Boxes]. */
 enum stoker_pairs_layout {
     STOKER_PAIRS_STEMS,      /* two folders, with the same names but for the extension */
     STOKER_PAIRS_VOC,        /* Pascal VOC: JPEGImages, SegmentationClass, ImageSets/Segmentation */
     STOKER_PAIRS_PETS,       /* Oxford-IIIT Pet: images, annotations/trimaps; labels are breeds */
     STOKER_PAIRS_CITYSCAPES, /* leftImg8bit and gtFine */
+    STOKER_PAIRS_COCO,       /* a folder of images and a JSON file of COCO with their boxes */
+    STOKER_PAIRS_VOC_BOXES,  /* Pascal VOC: JPEGImages, Annotations, ImageSets/Main */
 };
 struct stoker_pairs {
     size_t size;
     enum stoker_pairs_layout layout;
-    const char *images; /* STEMS: the folder of the images, with folders in it; else the root */
-    const char *masks;  /* STEMS: the folder of the masks */
-    const char *set;    /* the list or the split: "train"; not for STEMS */
-    const char *suffix; /* STEMS: of the masks' names before the extension: "_mask" (NULL: none);
-                           CITYSCAPES: NULL means "gtFine_labelIds.png" */
-    const char *mode;   /* CITYSCAPES: NULL means "gtFine" */
+    bool contiguous;     /* COCO: labels are 0, 1, ... in the order of the category ids, not these */
+    const char *images;  /* STEMS, COCO: the folder of the images, with folders in it; else the root */
+    const char *targets; /* STEMS: the folder of the masks; COCO: the JSON file, or its URL */
+    const char *set;     /* the list or the split: "train"; not for STEMS and COCO */
+    const char *suffix;  /* STEMS: of the masks' names before the extension: "_mask" (NULL: none);
+                            CITYSCAPES: NULL means "gtFine_labelIds.png" */
+    const char *mode;    /* CITYSCAPES: NULL means "gtFine" */
 };
 STOKER_API int stoker_dataset_from_pairs(struct stoker_dataset **out, const struct stoker_pairs *pairs,
                                          const struct stoker_dataset_options *opt,
@@ -241,6 +245,8 @@ STOKER_API size_t stoker_dataset_name(const struct stoker_dataset *data, uint64_
                                       size_t size);
 STOKER_API uint32_t stoker_dataset_class_count(const struct stoker_dataset *data);
 STOKER_API const char *stoker_dataset_class_name(const struct stoker_dataset *data, uint32_t index);
+/* The label of samples, or of objects, of a class below the count: its index, or COCO's category id. */
+STOKER_API int64_t stoker_dataset_class_label(const struct stoker_dataset *data, uint32_t index);
 STOKER_API void stoker_dataset_close(struct stoker_dataset *data);
 
 /* ---- pipelines --------------------------------------------------------------------------------- */
@@ -975,6 +981,21 @@ STOKER_API void stoker_gpu_watch_close(struct stoker_gpu_watch *watch);
  * cut off them. The op sanitize_bounding_boxes removes those that are then too small, with their
  * values. Steps that boxes cannot follow (rotations, other maps, elastic transforms and automatic
  * augmentation) are refused when the loader is opened.
+ */
+
+/* [Boxes]
+ *
+ * Images in the layouts STOKER_PAIRS_COCO and STOKER_PAIRS_VOC_BOXES have, beside the image, arrays with
+ * a row for each object, in the order of the annotations; no rows where there are no objects:
+ *
+ *   - boxes, float32 [n, 4]: left, top, right and bottom in pixels of the stored image. Pascal VOC
+ *     counts from 1, and its boxes are as written.
+ *   - labels, int64 [n]: category ids, or with `contiguous` their places in ascending order; for VOC
+ *     the places of the classes, from 1. The dataset's classes are the categories in that order (see
+ *     stoker_dataset_class_label), and for VOC the background and the 20 classes.
+ *   - COCO: area, float32 [n]; iscrowd, int64 [n]; image_id, an int, which is also the label. Images are
+ *     in ascending order of their ids.
+ *   - VOC: difficult, int64 [n].
  */
 
 /* [Files and URLs]

@@ -402,17 +402,18 @@ static PyObject *dataset_labels(PyObject *object, PyObject *unused)
     return ext_tensor_own(ext_state_of(object), &view, labels, free);
 }
 
-static PyObject *dataset_classes(PyObject *object, void *unused)
+/* The names of the classes, or, if `labels` is not NULL, the labels. */
+static PyObject *dataset_classes(PyObject *object, void *labels)
 {
     struct stoker_dataset *handle = ext_dataset_handle(object);
     uint32_t count = stoker_dataset_class_count(handle);
     PyObject *list = PyList_New(count);
 
-    (void)unused;
     for (uint32_t i = 0; list && i < count; i++) {
-        PyObject *name = PyUnicode_DecodeFSDefault(stoker_dataset_class_name(handle, i));
+        PyObject *item = labels ? PyLong_FromLongLong(stoker_dataset_class_label(handle, i))
+                                : PyUnicode_DecodeFSDefault(stoker_dataset_class_name(handle, i));
 
-        if (!name || PyList_SetItem(list, i, name) < 0)
+        if (!item || PyList_SetItem(list, i, item) < 0)
             Py_CLEAR(list);
     }
     return list;
@@ -452,7 +453,8 @@ static PyMethodDef dataset_methods[] = {
      "from_files(paths, labels=None): a dataset of these files."},
     {"from_pairs", (PyCFunction)(void (*)(void))dataset_from_pairs,
      METH_VARARGS | METH_KEYWORDS | METH_CLASS,
-     "from_pairs(images, masks=None, *, layout, set=None, suffix=None, mode=None): images with masks."},
+     "from_pairs(images, targets=None, *, layout, contiguous=False, set=None, suffix=None, mode=None): "
+     "images with masks or boxes."},
     {"from_memory", (PyCFunction)(void (*)(void))dataset_from_memory,
      METH_VARARGS | METH_KEYWORDS | METH_CLASS,
      "from_memory(images, labels=None): a dataset of encoded images, which are not copied."},
@@ -473,7 +475,8 @@ static PyGetSetDef dataset_getset[] = {
     {"kind", dataset_kind, NULL, "Its kind, as in kind:path; None if it was not opened by a path.",
      NULL},
     {"fields", dataset_fields, NULL, "The name and type of each field of a sample, in order.", NULL},
-    {"classes", dataset_classes, NULL, "The names of the classes, by label.", NULL},
+    {"classes", dataset_classes, NULL, "The names of the classes, in order.", NULL},
+    {"class_labels", dataset_classes, NULL, "The label of each of the classes.", "labels"},
     {0},
 };
 

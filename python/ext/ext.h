@@ -154,7 +154,7 @@ extern PyType_Spec ext_dataset_spec, ext_pipeline_spec, ext_loader_spec, ext_bat
 extern PyMethodDef ext_functions[]; /* functions.c */
 
 struct stoker_dataset *ext_dataset_handle(PyObject *object);
-/* Opens images with masks, from the arguments of Dataset.from_pairs; NULL with an exception. */
+/* Opens images with masks or boxes, from the arguments of Dataset.from_pairs; NULL with an exception. */
 struct stoker_dataset *ext_pairs_open(struct ext_state *state, PyObject *args, PyObject *kwargs);
 struct stoker_pipeline *ext_pipeline_handle(PyObject *object);
 /* Takes the batch over, also on failure. `stream_of` (may be NULL) is called whenever one of its tensors

@@ -1,13 +1,15 @@
-/* pairs.c - datasets of images with masks
+/* pairs.c - datasets of images with masks or boxes
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "ext.h"
 
-static const char *const layout_words[] = {"stems", "voc", "pets", "cityscapes", NULL};
+static const char *const layout_words[] = {"stems", "voc",       "pets", "cityscapes",
+                                           "coco",  "voc boxes", NULL};
 
 static const struct ext_option pair_options[] = {
     {"layout", EXT_WORD, offsetof(struct stoker_pairs, layout), layout_words},
+    {"contiguous", EXT_BOOL, offsetof(struct stoker_pairs, contiguous), NULL},
     {"set", EXT_TEXT, offsetof(struct stoker_pairs, set), NULL},
     {"suffix", EXT_TEXT, offsetof(struct stoker_pairs, suffix), NULL},
     {"mode", EXT_TEXT, offsetof(struct stoker_pairs, mode), NULL},
@@ -17,18 +19,18 @@ static const struct ext_option pair_options[] = {
 struct stoker_dataset *ext_pairs_open(struct ext_state *state, PyObject *args, PyObject *kwargs)
 {
     struct stoker_pairs pairs = {.size = sizeof pairs};
-    PyObject *images = NULL, *masks = NULL, *given = Py_None;
+    PyObject *images = NULL, *targets = NULL, *given = Py_None;
     struct stoker_dataset *out = NULL;
     struct stoker_error err;
     struct ext_wait wait;
     int rc;
 
     if (!PyArg_ParseTuple(args, "O&|O:from_pairs", PyUnicode_FSConverter, &images, &given) ||
-        (given != Py_None && !PyUnicode_FSConverter(given, &masks)) ||
+        (given != Py_None && !PyUnicode_FSConverter(given, &targets)) ||
         ext_options_read(pair_options, kwargs, "Dataset.from_pairs", &pairs) < 0)
         goto done;
     pairs.images = PyBytes_AsString(images);
-    pairs.masks = masks ? PyBytes_AsString(masks) : NULL;
+    pairs.targets = targets ? PyBytes_AsString(targets) : NULL;
     ext_wait_begin(&wait);
     rc = stoker_dataset_from_pairs(&out, &pairs, NULL, &err);
     if (ext_wait_end(&wait)) { /* by a signal's exception */
@@ -39,6 +41,6 @@ struct stoker_dataset *ext_pairs_open(struct ext_state *state, PyObject *args, P
     }
 done:
     Py_XDECREF(images);
-    Py_XDECREF(masks);
+    Py_XDECREF(targets);
     return out;
 }

@@ -123,10 +123,11 @@ class Dataset:
     def from_pairs(
         cls,
         images: _Path,
-        masks: _Path | None = None,
+        targets: _Path | None = None,
         /,
         *,
         layout: str,
+        contiguous: bool = False,
         set: str | None = None,
         suffix: str | None = None,
         mode: str | None = None,
@@ -146,6 +147,8 @@ class Dataset:
     def fields(self) -> list[tuple[str, str]]: ...
     @property
     def classes(self) -> list[str]: ...
+    @property
+    def class_labels(self) -> list[int]: ...
     def label(self, sample: int, /) -> int: ...
     def labels(self) -> Tensor: ...
     def name(self, sample: int, /) -> str: ...

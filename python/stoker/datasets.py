@@ -24,6 +24,7 @@ from ._base.suggest import no_attribute
 from ._data.archives import HDF5, LMDB, FieldDataset, Manifest, Npy, Npz, TFRecord, WebDataset, Zip
 from ._data.base import Classes, EngineDataset
 from ._data.compound import Concat, Mix, Subset
+from ._data.detection import CocoDetection, VOCDetection
 from ._data.masks import Cityscapes, ImageMaskFolder, OxfordIIITPet, VOCSegmentation
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "LMDB",
     "AudioFolder",
     "Cityscapes",
+    "CocoDetection",
     "Concat",
     "EngineDataset",
     "FieldDataset",
@@ -45,6 +47,7 @@ __all__ = [
     "OxfordIIITPet",
     "Subset",
     "TFRecord",
+    "VOCDetection",
     "VOCSegmentation",
     "WebDataset",
     "Zip",

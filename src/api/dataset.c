@@ -173,4 +173,9 @@ const char *stoker_dataset_class_name(const struct stoker_dataset *data, uint32_
     return index < stoker_dataset_class_count(data) ? st_dataset_class_name(data, index) : NULL;
 }
 
+int64_t stoker_dataset_class_label(const struct stoker_dataset *data, uint32_t index)
+{
+    return index < stoker_dataset_class_count(data) ? st_dataset_class_label(data, index) : -1;
+}
+
 void stoker_dataset_close(struct stoker_dataset *data) { st_dataset_drop(data); }

@@ -40,6 +40,7 @@ void st_dataset_drop(struct stoker_dataset *data)
     if (data->classes)
         st_cells_free(data->classes);
     free(data->classes);
+    free(data->class_labels);
     free(data);
 }
 
@@ -79,6 +80,13 @@ const char *st_dataset_class_name(const struct stoker_dataset *data, uint32_t in
 {
     return data->classes ? st_cells_word(data->classes, index)
                          : data->source->class_name(data->self, index);
+}
+
+int64_t st_dataset_class_label(const struct stoker_dataset *data, uint32_t index)
+{
+    if (data->classes)
+        return data->class_labels ? data->class_labels[index] : index;
+    return data->source->class_label ? data->source->class_label(data->self, index) : index;
 }
 
 int64_t st_label_zero(const void *self, uint64_t sample)

@@ -82,6 +82,7 @@ struct st_source {
                  struct st_piece *pieces, struct stoker_error *err);
     uint32_t (*class_count)(const void *self);                   /* NULL: no classes */
     const char *(*class_name)(const void *self, uint32_t index); /* NULL: no classes */
+    int64_t (*class_label)(const void *self, uint32_t index);    /* NULL: its index */
     uint64_t (*memory)(const void *self);  /* NULL: the source holds no sample bytes in memory */
     void (*keep)(void *self, uint64_t bytes); /* NULL, or limits its caches to `bytes`. Any thread */
     const char *(*note)(const void *self); /* NULL, or a remark for stats(): what is slow, and why */
@@ -94,6 +95,7 @@ struct stoker_dataset {
     void *self;
     const char *kind;         /* as in "kind:path"; NULL: not opened by a path */
     struct st_cells *classes; /* class names, if the source itself has none; NULL: ask the source */
+    int64_t *class_labels;    /* of `classes`; NULL: 0, 1, ... */
     atomic_uint holders;
     _Atomic(struct st_known *) known; /* known.h; NULL: not used so far */
     char *known_file;                 /* where it is kept; NULL: in memory only */
@@ -116,7 +118,7 @@ int st_dataset_concat(struct stoker_dataset **out, struct stoker_dataset *const 
                       struct stoker_error *err);
 int st_dataset_subset(struct stoker_dataset **out, struct stoker_dataset *data, const uint64_t *indices,
                       uint64_t count, struct stoker_error *err);
-/* Images with masks: paired.c, and in common layouts pairs/open.c. */
+/* Images with masks: paired.c, and in common layouts, also with boxes, pairs/open.c. */
 int st_dataset_paired(struct stoker_dataset **out, struct stoker_dataset *images,
                       struct stoker_dataset *masks, bool labelled, struct stoker_error *err);
 int st_dataset_from_pairs(struct stoker_dataset **out, const struct stoker_pairs *how,
@@ -137,6 +139,7 @@ void st_dataset_keep(struct stoker_dataset *data, uint64_t bytes);
 uint32_t st_dataset_class_count(const struct stoker_dataset *data);
 /* `index` is below the count. */
 const char *st_dataset_class_name(const struct stoker_dataset *data, uint32_t index);
+int64_t st_dataset_class_label(const struct stoker_dataset *data, uint32_t index);
 
 /* The kinds that this build supports, ending with NULL. */
 extern const struct st_source *const st_sources[];

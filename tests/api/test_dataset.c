@@ -68,7 +68,8 @@ static void folders(const struct stoker_item *items)
            stoker_dataset_label(data, 2) == 1,
        "its samples are counted, with the labels of their folders");
     ok(stoker_dataset_class_count(data) == 2 && !strcmp(stoker_dataset_class_name(data, 1), "dog") &&
-           !stoker_dataset_class_name(data, 2),
+           !stoker_dataset_class_name(data, 2) && stoker_dataset_class_label(data, 1) == 1 &&
+           stoker_dataset_class_label(data, 2) == -1,
        "the classes have names, and the list ends");
     const size_t length = stoker_dataset_name(data, 2, name, sizeof name);
     ok(length == strlen(name) && !strcmp(name, at("tree/dog/0.jpg")),

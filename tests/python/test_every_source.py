@@ -5,6 +5,7 @@ and spawned workers, and in stoker.DataLoader shuffled, on two ranks, and taken 
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import pickle
 import threading
@@ -18,6 +19,7 @@ import sources
 import stoker
 import torch
 from conftest import save_tree
+from PIL import Image
 from sources import COUNT, encoded, label, pixels
 from stoker import audio, datasets
 from stoker import transforms as T
@@ -65,6 +67,65 @@ def sound_tar(root: Path) -> Path:
 
 def folder(root: Path) -> Path:
     return save_tree(root / "tree", {"ant": 9, "bee": 8, "cow": 6})
+
+
+def put(path: Path, content: bytes | str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def mask(i: int) -> bytes:
+    file = io.BytesIO()
+    Image.fromarray(pixels(i)[..., 0]).save(file, "png")
+    return file.getvalue()
+
+
+def stems(root: Path) -> Path:
+    for i in range(COUNT):
+        put(root / "images" / f"{i:02}.png", encoded(i))
+        put(root / "masks" / f"{i:02}.png", mask(i))
+    return root
+
+
+def pets(root: Path) -> Path:
+    base = root / "oxford-iiit-pet"
+    for i in range(COUNT):
+        put(base / "images" / f"Beagle_{i}.jpg", encoded(i))
+        put(base / "annotations" / "trimaps" / f"Beagle_{i}.png", mask(i))
+    put(base / "annotations" / "trainval.txt", "".join(f"Beagle_{i} 1 2 1\n" for i in range(COUNT)))
+    return root
+
+
+def cities(root: Path) -> Path:
+    for i in range(COUNT):
+        name = f"ulm/ulm_{i:06}_000019"
+        put(root / "leftImg8bit" / "train" / f"{name}_leftImg8bit.png", encoded(i))
+        put(root / "gtFine" / "train" / f"{name}_gtFine_labelIds.png", mask(i))
+    return root
+
+
+def voc(root: Path) -> Path:
+    base = root / "VOCdevkit" / "VOC2012"
+    sides = "".join(f"<{side}>{value}</{side}>" for side, value in zip(("xmin", "ymin", "xmax", "ymax"), (2, 3, 21, 18)))
+    for i in range(COUNT):
+        put(base / "JPEGImages" / f"{i}.jpg", encoded(i))
+        put(base / "SegmentationClass" / f"{i}.png", mask(i))
+        cow = f"<object><name>cow</name><bndbox>{sides}</bndbox></object>"
+        put(base / "Annotations" / f"{i}.xml", f"<annotation>{cow * (i % 3)}</annotation>")
+    for task in ("Segmentation", "Main"):
+        put(base / "ImageSets" / task / "train.txt", "\n".join(map(str, range(COUNT))))
+    return root
+
+
+def coco(root: Path) -> tuple[Path, Path]:
+    about: dict[str, Any] = {"images": [], "annotations": []}
+    for i in range(COUNT):
+        put(root / "images" / f"{i}.png", encoded(i))
+        about["images"].append({"id": 100 - i, "file_name": f"{i}.png"})
+        for k in range(i % 3):
+            about["annotations"].append({"id": k, "image_id": 100 - i, "category_id": i, "bbox": [2 + k, 3, 9.5, 12]})
+    put(root / "about.json", json.dumps(about))
+    return root / "images", root / "about.json"
 
 
 def parts(root: Path, transform: Any) -> list[datasets.EngineDataset]:
@@ -116,6 +177,12 @@ EVERY = {
     "ImageBytes": lambda root: datasets.ImageBytes(
         [encoded(i) for i in range(COUNT)], [label(i) for i in range(COUNT)], CHANCE
     ),
+    "ImageMaskFolder": lambda root: datasets.ImageMaskFolder(stems(root) / "images", root / "masks", CHANCE),
+    "OxfordIIITPet": lambda root: datasets.OxfordIIITPet(pets(root), transform=CHANCE),
+    "Cityscapes": lambda root: datasets.Cityscapes(cities(root), transform=CHANCE),
+    "VOCSegmentation": lambda root: datasets.VOCSegmentation(voc(root), transform=CHANCE),
+    "VOCDetection": lambda root: datasets.VOCDetection(voc(root), transform=CHANCE),
+    "CocoDetection": lambda root: datasets.CocoDetection(*coco(root), CHANCE),
     "Concat": lambda root: datasets.Concat(parts(root, CHANCE)),
     "Subset": lambda root: datasets.Subset(datasets.Concat(parts(root, CHANCE)), [30, 3, 3, *range(15), -1]),
     "Mix": lambda root: datasets.Mix(parts(root, CHANCE), [1, 3], seed=4),

@@ -220,4 +220,5 @@ class Classes(EngineDataset):
     @property
     def class_to_idx(self) -> dict[str, int]:
         """The label of each class, by its name."""
-        return {name: label for label, name in enumerate(self.classes)}
+        engine = self._engine()
+        return dict(zip(engine.classes, engine.class_labels, strict=True))

@@ -4,16 +4,15 @@
 from __future__ import annotations
 
 import os
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
-from .. import _ext
-from .archives import FieldDataset
 from .base import Classes
+from .pairs import Pairs, voc_folder
 
 __all__ = ["Cityscapes", "ImageMaskFolder", "OxfordIIITPet", "VOCSegmentation"]
 
 
-class _Pairs(FieldDataset):
+class _Masks(Pairs):
     """Base class. Each sample is an image and its mask, uint8 [height, width] with the numbers of classes.
 
     Whatever moves the image's pixels moves those of the mask, with the same draws: crops, flips, borders (of the
@@ -21,23 +20,9 @@ class _Pairs(FieldDataset):
     """
 
     _masks = "mask"
-    _layout: ClassVar[str]
-
-    def __init__(self, images: Any, masks: Any, transform: Any, **options: str | None) -> None:
-        self._paths = tuple(None if path is None else os.path.expanduser(os.fsdecode(path)) for path in (images, masks))
-        self._options = options
-        super().__init__(transform)
-
-    def _open(self) -> _ext.Dataset:
-        images, masks = self._paths
-        assert images is not None
-        return _ext.Dataset.from_pairs(images, masks, layout=self._layout, **self._options)
-
-    def _where(self) -> str:
-        return str(self._paths[0])
 
 
-class ImageMaskFolder(_Pairs):
+class ImageMaskFolder(_Masks):
     """Images in one folder and their masks in another, with the same names but for the extension.
 
     Args:
@@ -72,7 +57,7 @@ class ImageMaskFolder(_Pairs):
         super().__init__(images, masks, transform, suffix=suffix)
 
 
-class VOCSegmentation(_Pairs):
+class VOCSegmentation(_Masks):
     """Pascal VOC: images and the masks of their classes, in torchvision's order. 255 is the border of objects.
 
     Args:
@@ -86,13 +71,10 @@ class VOCSegmentation(_Pairs):
 
     def __init__(self, root: Any, year: str = "2012", image_set: str = "train", transform: Any = None) -> None:
         self.year, self.image_set = year, image_set
-        base = "TrainVal" if year == "2011" else ""
-        super().__init__(
-            os.path.join(os.fsdecode(root), base, "VOCdevkit", f"VOC{year}"), None, transform, set=image_set
-        )
+        super().__init__(voc_folder(root, year), None, transform, set=image_set)
 
 
-class OxfordIIITPet(Classes, _Pairs):
+class OxfordIIITPet(Classes, _Masks):
     """Oxford-IIIT Pet: images, their trimaps (1: the pet, 2: background, 3: its border), and the breed as label.
 
     Args:
@@ -107,7 +89,7 @@ class OxfordIIITPet(Classes, _Pairs):
         super().__init__(os.path.join(os.fsdecode(root), "oxford-iiit-pet"), None, transform, set=split)
 
 
-class Cityscapes(_Pairs):
+class Cityscapes(_Masks):
     """Cityscapes: images and the masks of their classes, sorted by city and name.
 
     Args:

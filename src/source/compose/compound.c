@@ -93,7 +93,8 @@ static bool same_classes(const struct stoker_dataset *a, const struct stoker_dat
     if (count != st_dataset_class_count(b))
         return false;
     for (uint32_t i = 0; i < count; i++)
-        if (strcmp(st_dataset_class_name(a, i), st_dataset_class_name(b, i)))
+        if (strcmp(st_dataset_class_name(a, i), st_dataset_class_name(b, i)) ||
+            st_dataset_class_label(a, i) != st_dataset_class_label(b, i))
             return false;
     return true;
 }
@@ -190,6 +191,12 @@ static const char *compound_class_name(const void *self, uint32_t index)
     return st_dataset_class_name(whole->parts[0], index);
 }
 
+static int64_t compound_class_label(const void *self, uint32_t index)
+{
+    const struct compound *whole = self;
+    return st_dataset_class_label(whole->parts[0], index);
+}
+
 static uint64_t compound_memory(const void *self)
 {
     const struct compound *whole = self;
@@ -231,8 +238,9 @@ static void compound_close(void *self)
         .scheme = "compound", .self_size = sizeof(struct compound), .count = compound_count,            \
         .label = compound_label, .name = compound_name, how_, .fields = compound_fields,                \
         .split = compound_split, .class_count = compound_class_count,                                   \
-        .class_name = compound_class_name, .memory = compound_memory, .keep = compound_keep,            \
-        .note = compound_note, .close = compound_close,                                                 \
+        .class_name = compound_class_name, .class_label = compound_class_label,                         \
+        .memory = compound_memory, .keep = compound_keep, .note = compound_note,                        \
+        .close = compound_close,                                                                        \
     }
 
 static const struct st_source located = COMPOUND(.locate = compound_locate);

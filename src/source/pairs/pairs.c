@@ -55,6 +55,36 @@ char *st_pairs_folder(const char *root, const char *folder)
                                                                                                  : path;
 }
 
+int st_pairs_files(struct stoker_dataset **out, const struct st_pairs *pairs, bool targets,
+                   struct stoker_error *err)
+{
+    const char **paths = st_calloc(pairs->count, sizeof *paths);
+    int64_t *labels = st_calloc(pairs->count, sizeof *labels);
+    int rc = 0;
+    if (!paths || !labels)
+        rc = st_fail(err, STOKER_ENOMEM, "no memory for %llu paths", (unsigned long long)pairs->count);
+    for (uint64_t k = 0; !rc && k < pairs->count; k++) {
+        paths[k] = targets ? st_pairs_target(pairs, k) : st_pairs_image(pairs, k);
+        labels[k] = pairs->list[k].label;
+    }
+    if (!rc)
+        rc = st_dataset_from_files(out, paths, labels, pairs->count, err);
+    free(paths);
+    free(labels);
+    return rc;
+}
+
+int st_pairs_keep_classes(struct stoker_dataset *data, struct st_cells *classes,
+                          struct stoker_error *err)
+{
+    data->classes = st_calloc(1, sizeof *data->classes);
+    if (!data->classes)
+        return st_fail(err, STOKER_ENOMEM, "no memory for the names of classes");
+    *data->classes = *classes;
+    *classes = (struct st_cells){0};
+    return 0;
+}
+
 void st_pairs_free(struct st_pairs *pairs)
 {
     free(pairs->list);

@@ -36,6 +36,13 @@ static inline const char *st_pairs_target(const struct st_pairs *pairs, uint64_t
 }
 void st_pairs_free(struct st_pairs *pairs); /* safe after a failure, and twice */
 
+/* The images of the pairs, with their labels, or their targets. */
+int st_pairs_files(struct stoker_dataset **out, const struct st_pairs *pairs, bool targets,
+                   struct stoker_error *err);
+/* Moves the names of classes to the dataset. */
+int st_pairs_keep_classes(struct stoker_dataset *data, struct st_cells *classes,
+                          struct stoker_error *err);
+
 /* ---- layouts: they fill empty pairs ----------------------------------------------------------------
  */
 

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Datasets of images with the boxes of the objects in them."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from .._base.tensors import to_numpy
+from .base import Classes
+from .pairs import Pairs, voc_folder
+
+__all__ = ["CocoDetection", "VOCDetection"]
+
+
+class _Boxes(Classes, Pairs):
+    """Base class. The arrays of a sample have a row for each object; none if there are no objects."""
+
+    @property
+    def targets(self) -> list[int]:
+        """Not available: an image has as many labels as objects."""
+        raise AttributeError(
+            f"{type(self).__name__} has no targets: an image has as many labels as objects; those of image i are data[i][2]"
+        )
+
+
+class CocoDetection(_Boxes):
+    """Images and boxes in COCO's format, in torchvision's order: that of the images' ids.
+
+    A sample is (image, boxes, labels, area, iscrowd, image_id). For an image with n objects, boxes are float32 [n, 4]
+    (left, top, right, bottom in pixels), labels and iscrowd int64 [n], and area float32 [n].
+
+    Args:
+        root: The folder of the images.
+        annFile: The JSON file, such as instances_train2017.json. It may be a URL.
+        transform: One of stoker.transforms or torchvision's, for the image.
+        contiguous: Labels are 0, 1, ... in the order of the category ids; otherwise the ids themselves.
+
+    Raises:
+        OSError: The file or the folder cannot be read.
+        StokerError: Images of the file are missing (the message names the first ones), or the file is not in COCO's
+            format, or an annotation has no box.
+
+    >>> import json
+    >>> about = {"images": [{"id": 7, "file_name": "cat/0.png"}], "categories": [{"id": 17, "name": "cat"}],
+    ...     "annotations": [{"id": 1, "image_id": 7, "category_id": 17, "bbox": [4, 2, 30, 40], "area": 900.0}]}
+    >>> with open("cats.json", "w") as file:
+    ...     json.dump(about, file)
+    >>> image, boxes, labels, area, iscrowd, image_id = stoker.datasets.CocoDetection("images", "cats.json")[0]
+    >>> boxes.tolist(), labels.tolist(), image_id
+    ([[4.0, 2.0, 34.0, 42.0]], [17], 7)
+    """
+
+    _layout = "coco"
+    _boxes = "boxes+labels+area+iscrowd"  # their field, and those with a value for each box
+
+    def __init__(self, root: Any, annFile: Any, transform: Any = None, *, contiguous: bool = False) -> None:
+        self.root, self.annFile, self.contiguous = root, annFile, contiguous
+        super().__init__(root, annFile, transform, contiguous=contiguous)
+
+    @property
+    def classes(self) -> list[str]:
+        """The names of the categories, in the order of their ids. `class_to_idx` has the label of each."""
+        return self._engine().classes
+
+    @property
+    def ids(self) -> list[int]:
+        """The id of each image."""
+        return list(map(int, to_numpy(self._engine().labels())))
+
+
+class VOCDetection(_Boxes):
+    """Pascal VOC: images and boxes, in torchvision's order.
+
+    A sample is (image, boxes, labels, difficult). For an image with n objects, boxes are float32 [n, 4] (left, top,
+    right, bottom as in the files, which count pixels from 1), labels and difficult int64 [n]. Labels are 1 to 20, in
+    alphabetical order; 0 is the background.
+
+    Args:
+        root: The folder that contains VOCdevkit, as torchvision's class takes it.
+        year: "2007" to "2012".
+        image_set: A list in ImageSets/Main: "train", "val", "trainval" or "test".
+        transform: One of stoker.transforms or torchvision's, for the image.
+
+    Raises:
+        OSError: A file or a folder cannot be read.
+        StokerError: Files of listed images are missing (the message names the first ones), or an annotation is damaged
+            or has a class that VOC does not have.
+    """
+
+    _layout = "voc boxes"
+    _boxes = "boxes+labels+difficult"
+
+    def __init__(self, root: Any, year: str = "2012", image_set: str = "train", transform: Any = None) -> None:
+        self.root, self.year, self.image_set = root, year, image_set
+        super().__init__(voc_folder(root, year), None, transform, set=image_set)
