@@ -13,6 +13,9 @@ from stoker import transforms as T
 torch = pytest.importorskip("torch")
 pytest.importorskip("torchvision")
 
+from torchvision import tv_tensors  # noqa: E402
+from torchvision.transforms import v2  # noqa: E402
+
 FIELDS = ["boxes", "labels", "area", "iscrowd"]
 DTYPES = [torch.float32, torch.int64, torch.float32, torch.int64]
 
@@ -307,3 +310,40 @@ def test_voc_files_with_faults(voc, tmp_path):
         read(None)
     with pytest.raises(OSError):
         stoker.datasets.VOCDetection(tmp_path, "2008", "test")
+
+
+def test_boxes_follow_their_images_as_in_torchvision(tmp_path):
+    rng = np.random.default_rng(0)
+    (tmp_path / "images").mkdir()
+    about = {"images": [], "annotations": [], "categories": []}
+    for k in range(12):
+        height, width = map(int, rng.integers(30, 90, 2))
+        Image.fromarray(rng.integers(0, 256, (height, width, 3), np.uint8)).save(tmp_path / "images" / f"{k}.png")
+        about["images"].append({"id": k, "file_name": f"{k}.png"})
+        for n in range(k % 4):
+            box = [*(rng.random(2) * [width - 12, height - 12]).tolist(), *(rng.random(2) * 12).tolist()]
+            one = {"id": 10 * k + n, "image_id": k, "category_id": 10 * k + n, "bbox": box}
+            about["annotations"].append({**one, "area": float(10 * k + n), "iscrowd": n % 2})
+    (tmp_path / "a.json").write_text(json.dumps(about))
+
+    def steps(module, sanitize):
+        return [module.Resize((50, 70)), module.RandomHorizontalFlip(1.0), module.CenterCrop((30, 40)), sanitize]
+
+    plain = stoker.datasets.CocoDetection(tmp_path / "images", tmp_path / "a.json")
+    ours = T.Compose([*steps(T, T.SanitizeBoundingBoxes()), T.PILToTensor()])
+    data = stoker.datasets.CocoDetection(tmp_path / "images", tmp_path / "a.json", ours)
+    names = ("labels", "area", "iscrowd")
+    sanitize = v2.SanitizeBoundingBoxes(labels_getter=lambda sample: tuple(sample[1][name] for name in names))
+    theirs, removed = v2.Compose(steps(v2, sanitize)), 0
+    for workers in (0, 2):
+        for _, boxes, labels, area, crowd, numbers in stoker.DataLoader(data, 5, num_workers=workers, shuffle=True):
+            for row, number in enumerate(numbers.tolist()):
+                image, had, *values, _ = plain[number]
+                canvas = image.shape[:2]
+                target = {"boxes": tv_tensors.BoundingBoxes(torch.tensor(had), format="XYXY", canvas_size=canvas)}
+                target |= {name: torch.tensor(value) for name, value in zip(names, values, strict=True)}
+                _, want = theirs(Image.fromarray(image), target)
+                assert torch.equal(boxes[row], want["boxes"].as_subclass(torch.Tensor))
+                assert all(torch.equal(given[row], want[name]) for given, name in zip((labels, area, crowd), names, strict=True))
+                removed += len(had) - len(boxes[row])
+    assert removed > 5

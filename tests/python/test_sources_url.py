@@ -129,7 +129,7 @@ def test_an_absent_file_is_a_sentence(server):
 
 
 @pytest.mark.parametrize(("options", "said"), [
-    ({"cache_bytes": 0}, "cache_bytes=0"), ({"timeout": 0}, "timeout=0"), ({"connections": 0}, "connections=0"), ({"cachedir": "x"}, "cachedir="),
+    ({"cache_bytes": 0}, "cache_bytes=0"), ({"timeout": 0}, "timeout=0"), ({"connections": 0}, "connections=0"), ({"cachedir": "x"}, "cachedir"),
 ])
 def test_bad_options_are_refused(options, said):
     with pytest.raises((TypeError, ValueError), match=said):
