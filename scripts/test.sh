@@ -72,7 +72,7 @@ layer_asan() {
 # Left out: tests with a single thread, which show it nothing, mutants/all, because source/trails has several threads
 # read damaged archives too, and soak/faults, whose faults source/reader and pipe/retry have, too.
 layer_tsan() {
-    WITHOUT='(order|fuzz|soak)/.*|op/(?!taps_kept).*|codec/(annotations|audio|bmp|jpeg.*|masks|png|pnm|stale|tiff|webp)|doctor/(report|rules|rules_text|samples|simulate)|gpu_host/kernels_host|mutants/all|source/(arrays|crc32c|hdf5_filters|inflate|numbers|tfrecord|unpack)' \
+    WITHOUT='(order|fuzz|soak)/.*|op/(?!taps_kept).*|codec/(annotations|audio|bmp|jpeg.*|masks|png|pnm|stale|tiff|webp)|doctor/(report|rules|rules_text|samples|simulate)|gpu_host/kernels_host|mutants/all|pipe/(jpeg_steer|jpeg_steering|tune)|source/(arrays|crc32c|hdf5_filters|inflate|numbers|tfrecord|unpack)' \
         TSAN_OPTIONS=halt_on_error=1 sanitized_layer tsan -Db_sanitize=thread -Dc_args=-g1
 }
 # The other architecture, emulated. That is ten times slower.
