@@ -85,7 +85,6 @@ enum { ST_CUDA_OLDEST = 12000 }; /* the minimum driver version, as from cuDriver
       (struct CUstream_st **stream, unsigned flags, int priority))                                      \
     X(StreamDestroy, cuStreamDestroy_v2, (struct CUstream_st *stream))                                  \
     X(StreamSynchronize, cuStreamSynchronize, (struct CUstream_st *stream))                             \
-    X(StreamQuery, cuStreamQuery, (struct CUstream_st *stream))                                         \
     X(StreamWaitEvent, cuStreamWaitEvent,                                                               \
       (struct CUstream_st *stream, struct CUevent_st *event, unsigned flags))                           \
     X(StreamIsCapturing, cuStreamIsCapturing, (struct CUstream_st *stream, int *status))                \

@@ -176,19 +176,6 @@ EXPORT int cuStreamSynchronize(struct CUstream_st *handle)
     return fake_end(fake_poison);
 }
 
-EXPORT int cuStreamQuery(struct CUstream_st *handle)
-{
-    BEGIN(CONTEXT);
-    const struct CUstream_st *stream = fake_stream_of(handle, fake_current());
-    if (!stream)
-        return fake_end(INVALID_HANDLE);
-    if (stream == fake_capture.stream)
-        fake_capture.broken = true;
-    return fake_end(stream == fake_capture.stream ? CAPTURE_UNSUPPORTED
-                    : stream->finished < stream->queued ? NOT_READY
-                                                        : 0);
-}
-
 EXPORT int cuStreamGetCtx(struct CUstream_st *handle, void **context)
 {
     BEGIN(DRIVER);

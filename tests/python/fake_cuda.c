@@ -125,7 +125,6 @@ API int cuStreamCreateWithPriority(void **stream, unsigned flags, int priority)
 API int cuCtxGetStreamPriorityRange(int *least, int *greatest) { return *least = 0, *greatest = -5, OK; }
 API int cuStreamDestroy_v2(void *stream) { return (void)stream, OK; }
 API int cuStreamSynchronize(void *stream) { return (void)stream, OK; }
-API int cuStreamQuery(void *stream) { return (void)stream, OK; }
 API int cuStreamWaitEvent(void *stream, void *event, unsigned flags)
 {
     return (void)event, (void)flags, note(waits, &wait_count, stream), OK;
