@@ -49,10 +49,15 @@ def counts_of(text):
     return counts
 
 
+def pixels_of(counts, width, height):
+    """The pixels row by row, from run lengths column by column."""
+    runs = "".join("01"[k % 2] * count for k, count in enumerate(counts))
+    return "".join(runs[x * height + y] for y in range(height) for x in range(width))
+
+
 def told(rle):
     """What masks.c says of a mask, as pycocotools has it."""
-    return {"counts": counts_of(rle["counts"]), "box": [int(v) for v in coco.toBbox(rle)], "area": int(coco.area(rle)),
-            "pixels": "".join(map(str, coco.decode(rle).ravel()))}
+    return {"pixels": "".join(map(str, coco.decode(rle).ravel()))}
 
 
 def compare(what, lines, rles):
@@ -108,7 +113,8 @@ def odd_polygons():
     compare("odd polygons", [line_of(*case) for case in cases], [of_polygon(*case) for case in cases])
     # pycocotools needs gigabytes for these.
     answers = ask([line_of(*case) for case in huge])
-    tap.ok(all(a["area"] == sum(a["counts"][1::2]) == a["pixels"].count("1") for a in answers), "huge polygons")
+    above = ["".join("01"[x > y] for y in range(height) for x in range(width)) for _, width, height in huge]
+    tap.ok([answer["pixels"] for answer in answers] == above, "huge polygons: what is above the diagonal")
 
 
 def refused_polygons():
@@ -149,16 +155,6 @@ def run_lengths():
     compare("run lengths", [f"counts {w} {h} {counts}" for (w, h), counts in zip(sizes, lists)], rles)
 
 
-def unions():
-    lines, rles = [], []
-    for _ in range(CASES):
-        width, height = chance.randint(1, 30), chance.randint(1, 30)
-        parts = [coco.encode(mask(width, height)) for _ in range(chance.randint(1, 6))]
-        rles.append(coco.merge(parts))
-        lines.append(f"merge {width} {height} " + " / ".join(" ".join(map(str, counts_of(p["counts"]))) for p in parts))
-    compare("unions", lines, rles)
-
-
 def damaged():
     lines = {"counts 4 4 10 5": "add up to 15", "counts 4 4 10 7": "add up to 17", "counts 4 4 0": "add up to 0",
              "counts 4 4 4294967295 17": "add up to 4294967312", "text 4 4 ": "add up to 0",
@@ -176,7 +172,7 @@ def damaged():
     for text, answer in zip(texts, answers):
         counts = counts_of(text.encode())
         whole = sum(counts) == 15 and min(counts) >= 0 and not ord(text[-1]) - 48 & 32
-        same += whole and answer.get("counts") == counts
+        same += whole and answer.get("pixels") == pixels_of(counts, 3, 5)
         refused += not whole and "error" in answer
     tap.ok(same and same + refused == len(texts), f"random text: {same} masks, {refused} refused")
 
@@ -223,6 +219,5 @@ polygons("large tangles", tangle, (3, 9), (200, 1500), 15, max(1, CASES // 20))
 odd_polygons()
 refused_polygons()
 run_lengths()
-unions()
 damaged()
 tap.finish()

@@ -1,12 +1,10 @@
 /* masks.c - what src/codec/mask makes of masks, for compare_masks.py, and how long it takes
  *
- * A line of standard input is one mask; a line of standard output is its run lengths, box, area and
- * pixels as JSON, or an error:
+ * A line of standard input is one mask; a line of standard output is its pixels as JSON, or an error:
  *
  *     polygon WIDTH HEIGHT X Y X Y ...
  *     text WIDTH HEIGHT TEXT           compressed run lengths
  *     counts WIDTH HEIGHT COUNT ...
- *     merge WIDTH HEIGHT COUNT ... / COUNT ... / ...
  *     time REPETITIONS                 from here on, also how many seconds one drawing took
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -57,43 +55,22 @@ static int draw(struct work *work, const struct st_polygon *polygon, const struc
     return rc;
 }
 
-static void put(const struct work *work, const struct st_rle *rle, const uint8_t *pixels)
+static void put(const struct work *work, const uint8_t *pixels)
 {
-    const struct st_region box = st_rle_box(rle);
-    printf("{\"counts\": [");
-    for (uint64_t i = 0; i < rle->count && !work->repetitions; i++)
-        printf("%s%u", i ? ", " : "", rle->counts[i]);
-    printf("], \"box\": [%u, %u, %u, %u], \"area\": %llu, \"seconds\": %.9f, \"pixels\": \"", box.x,
-           box.y, box.width, box.height, (unsigned long long)st_rle_area(rle), work->seconds);
+    printf("{\"seconds\": %.9f, \"pixels\": \"", work->seconds);
     for (size_t i = 0; i < (size_t)work->width * work->height && !work->repetitions; i++)
         putchar('0' + pixels[i]);
     puts("\"}");
 }
 
-static uint64_t take_counts(char **words, uint32_t *out)
-{
-    uint64_t count = 0;
-    char *word;
-    while ((word = strtok_r(NULL, " \n", words)) && strcmp(word, "/"))
-        out[count++] = (uint32_t)strtoul(word, NULL, 10);
-    return count;
-}
-
-/* Reads masks up to the end of the line; those after the first are merged with it. */
 static int read_counts(struct work *work, char **words, uint64_t room, struct st_rle *out,
                        struct stoker_error *err)
 {
-    struct st_rle masks[64];
-    uint64_t count = 0;
     uint32_t *counts = st_arena_take(&work->arena, room * sizeof *counts);
-    while (counts && **words && count < 64) {
-        masks[count] = (struct st_rle){work->width, work->height, counts, take_counts(words, counts)};
-        const int rc = st_rle_check(&masks[count], err);
-        if (rc)
-            return rc;
-        counts += masks[count++].count;
-    }
-    return st_rle_merge(out, masks, count, &work->arena, err);
+    *out = (struct st_rle){work->width, work->height, counts, 0};
+    for (char *word; counts && (word = strtok_r(NULL, " \n", words)); out->count++)
+        counts[out->count] = (uint32_t)strtoul(word, NULL, 10);
+    return counts ? st_rle_check(out, err) : STOKER_ENOMEM;
 }
 
 static int read_polygon(struct work *work, char **words, uint64_t room, struct st_polygon *out)
@@ -124,8 +101,6 @@ static void do_line(struct work *work, char *line)
     int rc;
     if (is_polygon) {
         rc = read_polygon(work, &words, room, &polygon);
-        if (!rc)
-            rc = st_polygon_to_rle(&rle, &polygon, work->width, work->height, &work->arena, &err);
     } else if (!strcmp(kind, "text")) {
         const char *word = strtok_r(NULL, " \n", &words);
         text = (struct st_bytes){(const uint8_t *)(word ? word : ""), word ? strlen(word) : 0};
@@ -140,7 +115,7 @@ static void do_line(struct work *work, char *line)
     if (rc || !pixels)
         printf("{\"code\": %d, \"error\": \"%s\"}\n", rc, err.message);
     else
-        put(work, &rle, pixels);
+        put(work, pixels);
     free(pixels);
 }
 

@@ -17,15 +17,6 @@
 
 enum { FIFTHS = 5, MIDDLE = 2 };
 
-/* What becomes of the places where columns turn: positions in the mask column by column, or turns. Rows
- * may be the mask's height, below all pixels. */
-struct sink {
-    uint32_t width, height; /* of the mask */
-    struct st_turns *turns; /* NULL: `positions` */
-    uint32_t *positions;
-    uint64_t count;
-};
-
 struct corner {
     int x, y; /* in fifths of a pixel */
 };
@@ -93,21 +84,19 @@ static int steep_crossing(const struct side *side, int column)
     return side->from.y + step;
 }
 
-static void cross(struct sink *out, struct corner a, struct corner b)
+/* The places where a side makes columns turn. Rows may be the mask's height, below all pixels. */
+static void cross(const struct st_view *plane, struct st_turns *turns, struct corner a, struct corner b)
 {
     int column;
-    const int end = columns_of(a, b, out->width, &column);
+    const int end = columns_of(a, b, (uint32_t)plane->width, &column);
     if (column >= end)
         return;
     const struct side side = side_between(a, b);
     for (; column < end; column++) {
         const int y = side.steep ? steep_crossing(&side, column) : flat_crossing(&side, column);
-        const uint32_t x = (uint32_t)column, row = row_of(y, out->height);
-        if (!out->turns)
-            out->positions[out->count++] = x * out->height + row;
-        else if (row <
-                 out->turns->box.y + out->turns->box.height) /* not below the box, with nothing left */
-            st_turn(out->turns, x, row);
+        const uint32_t row = row_of(y, (uint32_t)plane->height);
+        if (row < turns->box.y + turns->box.height) /* not below the box, with nothing left */
+            st_turn(turns, (uint32_t)column, row);
     }
 }
 
@@ -139,22 +128,22 @@ static int round_corners(struct corner **out, const struct st_polygon *polygon, 
 
 /* How often the sides cross columns, which is at most about as many times as there are pixels: more
  * would be work out of proportion to what it draws. */
-static int count_crossings(uint64_t *out, const struct corner *corners, uint64_t sides, uint32_t width,
-                           uint32_t height, struct stoker_error *err)
+static int check_crossings(const struct corner *corners, uint64_t sides, uint32_t width, uint32_t height,
+                           struct stoker_error *err)
 {
     enum { ALWAYS = 1 << 16 };
+    uint64_t crossings = 0;
     int first;
-    *out = 0;
     for (uint64_t i = 0; i < sides; i++) {
         const int columns = columns_of(corners[i], corners[i + 1], width, &first) - first;
-        *out += columns > 0 ? (uint64_t)columns : 0;
+        crossings += columns > 0 ? (uint64_t)columns : 0;
     }
-    if (*out > (uint64_t)width * height + ALWAYS)
+    if (crossings > (uint64_t)width * height + ALWAYS)
         return st_fail(
             err, STOKER_ELIMIT,
             "a polygon of %llu corners crosses columns %llu times in a mask of %u x %u pixels, "
             "more often than is supported",
-            (unsigned long long)sides, (unsigned long long)*out, width, height);
+            (unsigned long long)sides, (unsigned long long)crossings, width, height);
     return 0;
 }
 
@@ -182,74 +171,24 @@ static struct st_region box_of(const struct corner *corners, uint64_t count, uin
 int st_polygon_draw(const struct st_polygon *polygon, const struct st_view *plane, uint8_t value,
                     struct st_turns *turns, struct st_arena *arena, struct stoker_error *err)
 {
-    struct sink sink = {(uint32_t)plane->width, (uint32_t)plane->height, turns, NULL, 0};
-    struct corner *corners;
-    uint64_t count;
-    int rc = st_mask_check_size(sink.width, sink.height, err);
+    const uint32_t width = (uint32_t)plane->width, height = (uint32_t)plane->height;
+    struct corner *corners = NULL;
+    int rc = st_mask_check_size(width, height, err);
     if (rc || !polygon->corners)
         return rc;
     rc = round_corners(&corners, polygon, arena, err);
     if (!rc)
-        rc = count_crossings(&count, corners, polygon->corners, sink.width, sink.height, err);
+        rc = check_crossings(corners, polygon->corners, width, height, err);
     if (rc)
         return rc;
-    const struct st_region box = box_of(corners, polygon->corners, sink.width, sink.height);
+    const struct st_region box = box_of(corners, polygon->corners, width, height);
     if (!box.width)
         return 0;
     rc = st_turns_begin(turns, box, arena, err);
     if (rc)
         return rc;
     for (uint64_t i = 0; i < polygon->corners; i++)
-        cross(&sink, corners[i], corners[i + 1]);
+        cross(plane, turns, corners[i], corners[i + 1]);
     st_turns_fill(turns, plane, value);
-    return 0;
-}
-
-static int compare_positions(const void *a, const void *b)
-{
-    const uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
-    return (left > right) - (left < right);
-}
-
-/* Sorted positions become lengths in place. Two turns at one position cancel, and what is at the end of
- * the mask turns nothing. */
-static uint64_t to_lengths(uint32_t *positions, uint64_t count, uint32_t pixels)
-{
-    uint64_t lengths = 0;
-    uint32_t from = 0;
-    for (uint64_t i = 0; i < count && positions[i] < pixels; i++) {
-        const uint32_t at = positions[i];
-        if (i + 1 < count && positions[i + 1] == at) {
-            i++;
-            continue;
-        }
-        positions[lengths++] = at - from;
-        from = at;
-    }
-    positions[lengths++] = pixels - from;
-    return lengths;
-}
-
-int st_polygon_to_rle(struct st_rle *out, const struct st_polygon *polygon, uint32_t width,
-                      uint32_t height, struct st_arena *arena, struct stoker_error *err)
-{
-    struct sink sink = {.width = width, .height = height};
-    struct corner *corners = NULL;
-    uint64_t count = 0;
-    int rc = st_mask_check_size(width, height, err);
-    if (!rc && polygon->corners)
-        rc = round_corners(&corners, polygon, arena, err);
-    if (!rc)
-        rc = count_crossings(&count, corners, polygon->corners, width, height, err);
-    if (rc)
-        return rc;
-    sink.positions = st_arena_take(arena, (count + 1) * sizeof *sink.positions);
-    if (!sink.positions)
-        return st_fail(err, STOKER_ENOMEM, "out of memory for the run lengths of a polygon");
-    for (uint64_t i = 0; i < polygon->corners; i++)
-        cross(&sink, corners[i], corners[i + 1]);
-    qsort(sink.positions, count, sizeof *sink.positions, compare_positions);
-    const uint64_t lengths = to_lengths(sink.positions, count, width * height);
-    *out = (struct st_rle){width, height, sink.positions, lengths};
     return 0;
 }

@@ -15,8 +15,5 @@ enum { ST_POLYGON_FURTHEST = 400000 };
  * be used for one polygon after another. */
 int st_polygon_draw(const struct st_polygon *polygon, const struct st_view *plane, uint8_t value,
                     struct st_turns *turns, struct st_arena *arena, struct stoker_error *err);
-/* The polygon in a mask of this size as run lengths, which are the arena's. */
-int st_polygon_to_rle(struct st_rle *out, const struct st_polygon *polygon, uint32_t width,
-                      uint32_t height, struct st_arena *arena, struct stoker_error *err);
 
 #endif

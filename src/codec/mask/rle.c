@@ -95,14 +95,6 @@ int st_rle_read(struct st_rle *out, struct st_bytes text, uint32_t width, uint32
 
 /* ---- what a mask covers ----------------------------------------------------------------------- */
 
-uint64_t st_rle_area(const struct st_rle *rle)
-{
-    uint64_t area = 0;
-    for (uint64_t i = 1; i < rle->count; i += 2)
-        area += rle->counts[i];
-    return area;
-}
-
 /* A position in the mask that moves on without divisions, which would take most of the time. */
 struct walk {
     uint32_t height, x;
@@ -115,7 +107,7 @@ static void skip_outside(struct walk *walk, uint32_t run)
         walk->y -= walk->height;
 }
 
-struct st_region st_rle_box(const struct st_rle *rle)
+static struct st_region box_of(const struct st_rle *rle)
 {
     struct walk at = {.height = rle->height};
     uint32_t left = rle->width, right = 0, top = rle->height, bottom = 0;
@@ -153,7 +145,7 @@ static void turn_inside(struct st_turns *turns, struct walk *at, uint32_t run)
 int st_rle_draw(const struct st_rle *rle, const struct st_view *plane, uint8_t value,
                 struct st_arena *arena, struct stoker_error *err)
 {
-    const struct st_region box = st_rle_box(rle);
+    const struct st_region box = box_of(rle);
     struct st_turns turns = {0};
     if (!box.width)
         return 0;

@@ -19,12 +19,6 @@ int st_rle_check(const struct st_rle *rle, struct stoker_error *err);
 int st_rle_read(struct st_rle *out, struct st_bytes text, uint32_t width, uint32_t height,
                 struct st_arena *arena, struct stoker_error *err);
 
-uint64_t st_rle_area(const struct st_rle *rle);
-/* The smallest box around the mask; empty if the mask is. */
-struct st_region st_rle_box(const struct st_rle *rle);
-/* The union of `count` masks, at least one, of the same size. */
-int st_rle_merge(struct st_rle *out, const struct st_rle *masks, uint64_t count, struct st_arena *arena,
-                 struct stoker_error *err);
 /* Sets the mask's pixels to `value` in a plane of the same size with one channel. */
 int st_rle_draw(const struct st_rle *rle, const struct st_view *plane, uint8_t value,
                 struct st_arena *arena, struct stoker_error *err);
