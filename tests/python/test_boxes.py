@@ -226,3 +226,14 @@ def test_boxes_in_a_border_that_repeats_the_image(shard):
     with pytest.raises(stoker.StokerError, match="boxes cannot follow padding_mode=reflect"):
         next(iter(stoker.DataLoader(data, 2)))
 
+
+def test_replaced_samples_have_no_boxes(shard, tmp_path):
+    path, given = shard
+    with tarfile.open(path) as archive:
+        members = {member.name: archive.extractfile(member).read() for member in archive}
+    members["003.png"] = members["003.png"][:40]
+    samples = [[members[f"{k:03}.{suffix}"] for suffix in FIELDS[:3]] for k in range(6)]
+    data = stoker.datasets.WebDataset(write(tmp_path / "a.tar", samples), FIELDS[:3], T.Compose([T.Resize((9, 9)), T.ToTensor()]), boxes=BOXES)
+    _, boxes, labels = next(iter(stoker.DataLoader(data, 6, on_error="replace")))
+    assert [tuple(box.shape) for box in boxes] == [(0 if k == 3 else k % 7, 4) for k in range(6)]
+    assert [len(label) for label in labels] == [0 if k == 3 else k % 7 for k in range(6)]

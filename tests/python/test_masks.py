@@ -272,6 +272,25 @@ def test_a_step_that_only_python_has_is_refused(folder):
         stoker.datasets.ImageMaskFolder(folder / "images", folder / "masks", lambda image: image)
 
 
+def test_a_transform_that_is_replaced_is_refused_too(folder):
+    """Otherwise Python would move the image, and leave the mask where it is."""
+    data = stoker.datasets.ImageMaskFolder(folder / "images", folder / "masks", T.ToTensor())
+    data.transform = lambda image: image
+    with pytest.raises(NotImplementedError, match="masks only follow steps of the engine"):
+        data[0]
+    with pytest.raises(NotImplementedError, match="masks only follow steps of the engine"):
+        next(iter(stoker.DataLoader(data, 2)))
+    data.transform = T.PILToTensor()
+    image, mask = data[0]
+    assert np.array_equal(image[0], mask)
+
+
+def test_folders_have_no_fields_that_could_be_masks(folder):
+    for name in ("masks", "boxes"):
+        with pytest.raises(ValueError, match=f"{name}= needs fields"):
+            stoker.open(f"flat:{folder / 'images'}", **{name: "mask"})
+
+
 def test_missing_masks_are_named(tmp_path):
     for k in range(5):
         save(tmp_path, str(k), np.zeros((3, 3), np.uint8))

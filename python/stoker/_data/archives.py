@@ -48,16 +48,20 @@ class FieldDataset(EngineDataset):
                 f"transform={transform!r}: there is no field of type {kind}; the fields are "
                 + ", ".join(f"{name} ({kind})" for name, kind in fields)
             )
-        if (self._masks or self._boxes) is not None and engine_text(transform) is None:
-            raise NotImplementedError(
-                f"transform={transform!r} has a step that the engine does not have, and {'masks' if self._masks else 'boxes'} "
-                "only follow steps of the engine: use transforms of stoker.transforms"
-            )
 
     @property
     def field_types(self) -> dict[str, str]:
         """The names of the fields, in order, and their types: image, audio, int, float, array, text, json or bytes."""
         return dict(self._engine().fields)
+
+    def _text(self) -> str | None:
+        text = super()._text()
+        if text is None and (self._masks or self._boxes) is not None:  # Python would move the image alone
+            raise NotImplementedError(
+                f"transform={self.transform!r} has a step that the engine does not have, and "
+                f"{'masks' if self._masks else 'boxes'} only follow steps of the engine: use transforms of stoker.transforms"
+            )
+        return text
 
     def _subset(self, indices: Sequence[int]) -> _ext.Dataset:
         return self._engine().subset(np.asarray(indices, np.int64))
