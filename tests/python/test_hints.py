@@ -231,3 +231,27 @@ def test_imports_suggest_too():
         [sys.executable, "-c", "import stoker; stoker.Dataloader"], capture_output=True, text=True, check=False
     )
     assert "Did you mean 'DataLoader'?" in done.stderr
+
+
+def test_a_class_whose_types_only_a_checker_knows():
+    class Own(stoker.datasets.FlatFolder):
+        def __init__(self, root, **more: "OnlyForTheChecker"):  # noqa: F821
+            self.more = more
+
+    assert Own("nowhere", whatever=3).more == {"whatever": 3}
+
+
+def test_an_empty_folder_called_torch_is_not_torch(tmp_path):
+    (tmp_path / "torch").mkdir()
+    code = """
+import importlib.machinery, sys
+class Only:
+    def find_spec(name, path=None, target=None):
+        if name == "torch":
+            return importlib.machinery.PathFinder.find_spec(name, [sys.argv[1]])
+sys.meta_path.insert(0, Only)
+import stoker
+from stoker._base.tensors import torch_if_installed
+assert torch_if_installed() is None and "torch" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code, tmp_path], check=True)

@@ -40,13 +40,22 @@ def suggests_keywords(called: _Called) -> _Called:
     return cast(_Called, checked)
 
 
+def _keys_of(called: Callable[..., Any], name: str) -> list[str] | None:
+    """Return the keys of `**name: Unpack[...]`; None if it takes any, or its type is unknown here."""
+    try:
+        hint = get_type_hints(called).get(name)
+        return list(get_type_hints(get_args(hint)[0])) if get_origin(hint) is Unpack else None
+    except Exception:  # names that only a type checker knows
+        return None
+
+
 def _check(name: str, called: Callable[..., Any], args: tuple[Any, ...], takes_more: bool) -> None:
     known = [each for each in inspect.signature(called).parameters if each not in ("self", "cls")]
     if takes_more:
-        hint = get_type_hints(called).get(known.pop())
-        if get_origin(hint) is not Unpack:
+        more = _keys_of(called, known.pop())
+        if more is None:
             return
-        known += get_type_hints(get_args(hint)[0])
+        known += more
     meant = similar(name, known)
     if name in known or (takes_more and meant is None):  # what is like nothing, `called` refuses itself
         return
