@@ -440,6 +440,15 @@ def test_an_image_passes_for_pillows_to_code_that_looks_at_its_type():
                 T.Normalize(MEAN, STD)(image)
 
 
+def test_a_misspelt_keyword_is_torchvisions_error_on_a_lazy_image_too():
+    with stoker.lazy_images():
+        image = opened(FILE)
+        for call in (lambda: F.adjust_brightness(image, factor=1.5), lambda: F.posterize(image, bit=3), lambda: F.rotate(image, by=90)):
+            with pytest.raises(TypeError, match="unexpected keyword"):
+                call()
+        assert F.adjust_brightness(image, brightness_factor=1.5).tobytes() == F.adjust_brightness(image, 1.5).tobytes()
+
+
 # ---- whole epochs ----
 
 

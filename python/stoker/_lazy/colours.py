@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import inspect
 import random
 import struct
 from collections.abc import Callable
@@ -91,9 +92,11 @@ class Colour:
         return self._agrees
 
     def wrapped(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        names = set(inspect.signature(original).parameters)
+
         def function(img: Any, *args: Any, **named: Any) -> Any:
             if isinstance(img, Lazy) and self._same_as(original):
-                out = self._record(img, (*args, *named.values()))
+                out = self._record(img, (*args, *named.values())) if named.keys() <= names else None
                 if out is not None:
                     return out
             return original(img, *args, **named)
