@@ -56,8 +56,10 @@ def test_choice_of_many_and_of_nothing():
     posterized = T.RandomChoice([T.RandomPosterize(bits, p=1) for bits in range(1, 9)] + [T.Compose([])] * 8)
     expected = {bytes([256 - (1 << (8 - bits))]) * 3: 1 / 16 for bits in range(1, 8)} | {b"\xff" * 3: 9 / 16}
     assert_shares(posterized, image, expected)
-    with pytest.raises(NotImplementedError, match="8 weights at most"):
-        T.pipeline_text(T.RandomChoice([T.Pad(k) for k in range(9)], p=range(1, 10)))
+    weighted = T.pipeline_text(T.RandomChoice([T.Pad(k) for k in range(16)], p=range(1, 17)))
+    assert apply(T.RandomChoice([T.Pad(0)] * 15 + [T.Pad(1)], p=[0] * 15 + [2]), image).shape[1:] == (3, 3) and weighted
+    with pytest.raises(NotImplementedError, match="16 weights at most"):
+        T.pipeline_text(T.RandomChoice([T.Pad(k) for k in range(17)], p=range(1, 18)))
 
 
 @MODULES

@@ -204,7 +204,7 @@ class RandomOrder(_Alternatives):
         return "\n    ".join([f"{type(self).__name__}(", *(str(t) for t in self.transforms)]) + "\n)"
 
 
-_WEIGHTS_MOST = 8  # numbers in a list of the pipeline's text
+_WEIGHTS_MOST = 16  # numbers in a list of the pipeline's text
 
 
 class RandomChoice(_Alternatives):
