@@ -383,12 +383,14 @@ static bool stack(struct store *store, uint32_t count, uint32_t element)
     return true;
 }
 
-static void note_shapes(struct store *store, uint32_t count)
+/* A blank row has no values, in the shape of the others: boxes are [0, 4]. */
+static void note_shapes(struct store *store, uint32_t count, const struct cell *model)
 {
     for (uint32_t row = 0; row < count; row++)
         for (int32_t k = 0; k < ST_DIMS_MAX; k++) {
             const struct cell *cell = &store->cell[row];
-            store->shapes[row][k] = cell->ndim < 0 ? k ? -1 : 0 : k < cell->ndim ? cell->shape[k] : -1;
+            const struct cell *like = cell->ndim < 0 && model ? model : cell;
+            store->shapes[row][k] = cell->ndim < 0 && !k ? 0 : k < like->ndim ? like->shape[k] : -1;
         }
 }
 
@@ -420,7 +422,7 @@ static int complete_cells(struct store *store, uint32_t count, int32_t type,
     column->ndim = 1;
     column->shape[0] = (int64_t)store->offsets[count];
     if (array) {
-        note_shapes(store, count);
+        note_shapes(store, count, model);
         column->shapes = (const int64_t(*)[ST_DIMS_MAX])store->shapes;
     }
     return 0;
