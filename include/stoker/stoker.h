@@ -977,10 +977,10 @@ STOKER_API void stoker_gpu_watch_close(struct stoker_gpu_watch *watch);
  *
  * `boxes` names fields of boxes, separated by commas, each followed by the fields that have a value for
  * each box: "boxes+labels+area". Boxes are arrays float32 [N, 4]: left, top, right and bottom, in
- * pixels of the image. They are moved with it, by torchvision's arithmetic, and what crops cut off is
- * cut off them. The op sanitize_bounding_boxes removes those that are then too small, with their
- * values. Steps that boxes cannot follow (rotations, other maps, elastic transforms and automatic
- * augmentation) are refused when the loader is opened.
+ * pixels of the image as it is read (upright, with exif_rotate). They are moved with it, by
+ * torchvision's arithmetic, and what crops cut off is cut off them. The op sanitize_bounding_boxes
+ * removes those that are then too small, with their values. Steps that boxes cannot follow (rotations,
+ * other maps, elastic transforms and automatic augmentation) are refused when the loader is opened.
  */
 
 /* [Boxes]

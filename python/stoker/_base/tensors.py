@@ -35,7 +35,8 @@ def torch_if_installed() -> ModuleType | None:
     """Return the torch module, importing it if necessary; None if it is not installed."""
     if "torch" in sys.modules:
         return sys.modules["torch"]  # None if somebody has blocked the import
-    if importlib.util.find_spec("torch") is None:
+    found = importlib.util.find_spec("torch")
+    if found is None or found.origin is None:  # an empty folder of this name is found, too
         return None
     import torch
 
