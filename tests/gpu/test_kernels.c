@@ -184,8 +184,8 @@ static uint32_t usual_pending(struct random_batch *b, struct st_pending *pending
     for (uint32_t i = 0; i < 4; i++) {
         const enum st_pending_kind kind = jitter[(first + i) % 4];
         const double s = share(&b->seed);
-        pending[count++] =
-            (struct st_pending){kind, (float)(kind == ST_PENDING_HUE ? 0.2 * s - 0.1 : 0.6 + 0.8 * s)};
+        pending[count++] = (struct st_pending){
+            .kind = kind, .factor = (float)(kind == ST_PENDING_HUE ? 0.2 * s - 0.1 : 0.6 + 0.8 * s)};
     }
     if (share(&b->seed) < 0.2)
         pending[count++] = (struct st_pending){.kind = ST_PENDING_GREY};
@@ -195,14 +195,18 @@ static uint32_t usual_pending(struct random_batch *b, struct st_pending *pending
     return count;
 }
 
+/* What a batch's images have pending: nothing, usual_pending, or one op. */
+enum timed { TIMED_PLAIN, TIMED_USUAL, TIMED_ONE };
+
 /* Regions of ImageNet's order of size, 400 x 300 on average, to 224 x 224 bf16, channels last. */
-static void timed_batch(struct random_batch *b, uint32_t rows, bool full, bool samples)
+static void timed_batch(struct random_batch *b, uint32_t rows, enum timed what, const struct st_pending *one,
+                        bool samples)
 {
     static const struct st_finish_spec spec = {
         .scaled = true, .dtype = STOKER_DTYPE_F32, .steps = 1,
         .step = {{{0.485f, 0.456f, 0.406f}, {0.229f, 0.224f, 0.225f}}}};
     const struct st_device_want want = {.rows = rows, .width = SIDE, .height = SIDE, .channels = 3,
-                                        .plain = !full};
+                                        .plain = what == TIMED_PLAIN};
     *b = (struct random_batch){.seed = 2026};
     batch_begin(b, &want, &spec, STOKER_DTYPE_BF16, STOKER_LAYOUT_NHWC);
     for (uint32_t row = 0; row < rows; row++) {
@@ -218,23 +222,23 @@ static void timed_batch(struct random_batch *b, uint32_t rows, bool full, bool s
                                 .device = samples,
                                 .aligned = true,
                                 .pending = pending};
-        if (full) {
+        if (what == TIMED_USUAL) {
             wish.pending_count = usual_pending(b, pending);
             wish.erase_count = share(&b->seed) < 0.25;
+        } else if (what == TIMED_ONE) {
+            wish.pending = one;
+            wish.pending_count = 1;
         }
         batch_row(b, row, &wish);
     }
 }
 
-static void test_speed(const struct gpu *gpu, const char *what, uint32_t rows, int rounds, bool full,
-                       bool samples)
+static void speed_of(const struct gpu *gpu, const char *what, struct random_batch *batch, int rounds)
 {
-    struct random_batch b;
     struct on_gpu g;
-    timed_batch(&b, rows, full, samples);
-    on_gpu_open(&g, gpu, &b);
+    on_gpu_open(&g, gpu, batch);
     on_gpu_run(&g);
-    const char *why = images_wrong(&g, gpu, &b);
+    const char *why = images_wrong(&g, gpu, batch);
     const uint64_t start = st_now_ns();
     for (int i = 0; i < rounds; i++)
         on_gpu_run(&g);
@@ -242,11 +246,40 @@ static void test_speed(const struct gpu *gpu, const char *what, uint32_t rows, i
     const double seconds = (double)(st_now_ns() - start) / 1e9 / rounds;
     if (why)
         note("%s", why);
+    const uint32_t rows = batch->want.rows;
     note("%s: %.3f ms a batch of %u, %.0f images/s, %.1f GB/s in and out", what, seconds * 1e3, rows,
-         rows / seconds, (double)(b.used + b.bytes) / seconds / 1e9);
+         rows / seconds, (double)(batch->used + batch->bytes) / seconds / 1e9);
     ok(!why, "%s: %u images of ImageNet's size to %d x %d bf16 are as expected", what, rows, SIDE, SIDE);
     on_gpu_close(&g, gpu);
-    random_batch_free(&b);
+    random_batch_free(batch);
+}
+
+static void test_speed(const struct gpu *gpu, bool few)
+{
+    static const struct {
+        const char *name;
+        struct st_pending op;
+    } values[] = {
+        {"solarize", {.kind = ST_PENDING_SOLARIZE, .level = 128}},
+        {"posterize", {.kind = ST_PENDING_POSTERIZE, .level = 0xe0}},
+        {"permute", {.kind = ST_PENDING_PERMUTE, .level = 0x201}},
+        {"autocontrast", {.kind = ST_PENDING_AUTOCONTRAST}},
+        {"equalize", {.kind = ST_PENDING_EQUALIZE}},
+        {"sharpness", {.kind = ST_PENDING_SHARPNESS, .factor = 1.7f}},
+    };
+    const uint32_t rows = few ? 8 : TIMED_ROWS;
+    const int rounds = few ? 1 : 100;
+    struct random_batch b;
+    timed_batch(&b, rows, TIMED_PLAIN, NULL, false);
+    speed_of(gpu, "resize only", &b, rounds);
+    timed_batch(&b, rows, TIMED_PLAIN, NULL, true);
+    speed_of(gpu, "resize only, from a JPEG's samples", &b, rounds);
+    timed_batch(&b, rows, TIMED_USUAL, NULL, false);
+    speed_of(gpu, "jitter, grey, blur, erase", &b, rounds);
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        timed_batch(&b, rows, TIMED_ONE, &values[i].op, false);
+        speed_of(gpu, values[i].name, &b, rounds);
+    }
 }
 
 int main(int argc, char **argv)
@@ -270,8 +303,6 @@ int main(int argc, char **argv)
         skip("every colour", "fewer batches were asked for");
     else
         test_colours(&gpu);
-    test_speed(&gpu, "resize only", few ? 8 : TIMED_ROWS, few ? 1 : 100, false, false);
-    test_speed(&gpu, "resize only, from a JPEG's samples", few ? 8 : TIMED_ROWS, few ? 1 : 100, false, true);
-    test_speed(&gpu, "jitter, grey, blur, erase", few ? 8 : TIMED_ROWS, few ? 1 : 100, true, false);
+    test_speed(&gpu, few);
     return done_testing();
 }
