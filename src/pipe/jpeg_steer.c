@@ -8,9 +8,10 @@
  *
  * Submitting an image takes an eighth of the CPU time of decoding it (100 of 800 us). So while the
  * hardware is at work, enough workers rest for each of its threads and the consumer to have a CPU of
- * their own; with few CPUs, all of them. That is the fastest, but the hardware then does nearly all of
- * the work, and a training step loses time by it. So they rest only while the consumer waits, and not
- * before a thread is known to make more samples than a worker.
+ * their own; with few CPUs, all of them. Not before a thread is known to make more samples than a
+ * worker. Workers that decode as long as the consumer need not wait save a training step up to 1 % of
+ * its time, because the hardware does less, but on machines with slower CPUs they delay the consumer's
+ * kernels, and a step loses up to a quarter.
  *
  * The GPU should not decode what nobody is waiting for: threads rest while half of the prefetched
  * batches are ready, so that a training run that the CPUs can feed alone has the whole GPU. In short
@@ -212,8 +213,7 @@ struct st_steer_choice st_steer_choose(struct st_steer *steer, struct st_steer_t
     if (!enough_known(steer, seen, left, known) || is_too_slow(steer, thread, seen, left))
         return (struct st_steer_choice){0};
     set_share(steer, thread, seen);
-    const bool engages =
-        thread->awaited && seen->worker_rate > 0 && own_rate(thread) >= seen->worker_rate;
+    const bool engages = seen->worker_rate > 0 && own_rate(thread) >= seen->worker_rate;
     const struct st_steer_choice choice = {chunk_size(thread, seen, left, engages), engages};
     if (thread->tries) /* only this chunk says how fast the hardware is now */
         thread->busy_ns = thread->busy_rows = 0;

@@ -95,10 +95,8 @@ static void takes(void)
     ok(take(&steer, &thread, &seen, 256, 31) == 0 && steer.rest_until == 1064 && !steer.engaged,
        "otherwise the workers have them");
     thread = of_rate(10000);
-    ok(take(&steer, &thread, &seen, 256, 64) == 64 && !steer.engaged, "nobody rests while batches are in time");
-    seen.waits = true;
     ok(take(&steer, &thread, &seen, 256, 64) == 64 && steer.engaged && steer.worked_ns == seen.now_ns,
-       "if the consumer waits, workers rest for hardware that is faster than one of them");
+       "workers rest for hardware that is faster than one of them");
     thread = of_rate(900);
     ok(take(&steer, &thread, &seen, 256, 64) == 32 && !steer.engaged,
        "not for slower, which has its share of half of the work in progress");
@@ -178,10 +176,10 @@ static void gives_priority(void)
     seen.begun = 10;
     st_steer_awaited(&steer, seen.now_ns - 249 * MS);
     take(&steer, &thread, &seen, 256, 64);
-    ok(steer.engaged && thread.share == 0, "a consumer that has waited long counts as waiting");
+    ok(thread.share == 0, "a consumer that has waited long counts as waiting");
     st_steer_awaited(&steer, seen.now_ns - 251 * MS);
     take(&steer, &thread, &seen, 256, 64);
-    ok(!steer.engaged && thread.share == 48, "for a quarter of a second");
+    ok(thread.share == 48, "for a quarter of a second");
 }
 
 static void adapts(void)
