@@ -979,8 +979,8 @@ STOKER_API void stoker_gpu_watch_close(struct stoker_gpu_watch *watch);
  * each box: "boxes+labels+area". Boxes are arrays float32 [N, 4]: left, top, right and bottom, in
  * pixels of the image as it is read (upright, with exif_rotate). They are moved with it, by
  * torchvision's arithmetic, and what crops cut off is cut off them. The op sanitize_bounding_boxes
- * removes those that are then too small, with their values. Steps that boxes cannot follow (rotations,
- * other maps, elastic transforms and automatic augmentation) are refused when the loader is opened.
+ * removes those that are then too small, with their values. Where a map turns boxes, each becomes the
+ * one around its four corners.
  */
 
 /* [Boxes]

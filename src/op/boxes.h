@@ -23,6 +23,9 @@ void st_boxes_clamp(struct st_boxes *boxes, int32_t width, int32_t height);
 void st_boxes_resize(struct st_boxes *boxes, const int32_t from[2], const int32_t to[2]);
 /* `across`: left and right change places, in an image of this length; otherwise top and bottom. */
 void st_boxes_mirror(struct st_boxes *boxes, bool across, int32_t length);
+/* Each becomes the box around its corners, moved by `move`; NaN if one of their coordinates is NaN. */
+void st_boxes_map(struct st_boxes *boxes, void (*move)(const void *by, const float from[2], float to[2]),
+                  const void *by);
 /* Removes boxes with sides or areas that are too small, or that reach out of the image. */
 void st_boxes_sanitize(struct st_boxes *boxes, float side_least, float area_least, int32_t width,
                        int32_t height);

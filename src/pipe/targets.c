@@ -97,19 +97,6 @@ static int add_boxes(struct st_columns_plan *plan, struct name names, struct sto
     return 0;
 }
 
-static int check_steps(const struct st_steps *steps, struct stoker_error *err)
-{
-    int rc = 0;
-    for (uint32_t k = 0; !rc && k < steps->count; k++) {
-        const struct st_step *step = &steps->step[k];
-        if (step->op->warps)
-            return st_fail(err, STOKER_EUNSUPPORTED, "boxes cannot follow %s: remove that step",
-                           step->op->name);
-        rc = check_steps(&step->inner, err);
-    }
-    return rc;
-}
-
 static int each_name(struct st_columns_plan *plan, const char *names,
                      int (*add)(struct st_columns_plan *, struct name, struct stoker_error *),
                      struct stoker_error *err)
@@ -131,12 +118,8 @@ int st_targets_plan(struct st_columns_plan *plan, const struct stoker_pipeline *
     if ((*masks || *boxes) && (pipe->sounds || plan->image < 0))
         return st_fail(err, STOKER_EINVAL, "%s: the samples have no image that they could follow",
                        *masks ? "masks" : "boxes");
-    int rc = each_name(plan, masks, add_mask, err);
-    if (!rc)
-        rc = each_name(plan, boxes, add_boxes, err);
-    if (!rc && *boxes)
-        rc = check_steps(&pipe->steps, err);
-    return rc;
+    const int rc = each_name(plan, masks, add_mask, err);
+    return rc ? rc : each_name(plan, boxes, add_boxes, err);
 }
 
 /* ---- one sample ---------------------------------------------------------------------------------- */
