@@ -4,7 +4,32 @@
  */
 #include "op/boxes.h"
 
+#include <math.h>
 #include <string.h>
+
+const char *const st_box_format_words[] = {"xyxy", "xywh", "cxcywh", NULL};
+
+void st_boxes_to_corners(struct st_boxes *boxes, enum st_box_format format)
+{
+    for (uint64_t k = 0; k < boxes->count && format != ST_BOX_XYXY; k++)
+        for (int side = 0; side < 2; side++) {
+            float *box = boxes->box[k] + side;
+            if (format == ST_BOX_CXCYWH)
+                box[0] -= box[2] / 2;
+            box[2] += box[0];
+        }
+}
+
+void st_boxes_to_format(struct st_boxes *boxes)
+{
+    for (uint64_t k = 0; k < boxes->count && boxes->format != ST_BOX_XYXY; k++)
+        for (int side = 0; side < 2; side++) {
+            float *box = boxes->box[k] + side;
+            box[2] -= box[0];
+            if (boxes->format == ST_BOX_CXCYWH)
+                box[0] = (box[0] * 2 + box[2]) / 2;
+        }
+}
 
 void st_boxes_shift(struct st_boxes *boxes, float right, float down)
 {
@@ -38,6 +63,29 @@ void st_boxes_mirror(struct st_boxes *boxes, bool across, int32_t length)
         const float begin = box[first];
         box[first] = -(box[first + 2] - (float)length);
         box[first + 2] = -(begin - (float)length);
+    }
+}
+
+/* Like torch's aminmax, NaN if one is NaN. */
+static float lesser(float a, float b) { return isnan(a) || a < b ? a : b; }
+static float greater(float a, float b) { return isnan(a) || a > b ? a : b; }
+
+void st_boxes_map(struct st_boxes *boxes, void (*move)(const void *by, const float from[2], float to[2]),
+                  const void *by)
+{
+    for (uint64_t k = 0; k < boxes->count; k++) {
+        float *box = boxes->box[k], point[4][2];
+        const float corner[4][2] = {
+            {box[0], box[1]}, {box[2], box[1]}, {box[2], box[3]}, {box[0], box[3]}};
+        for (int i = 0; i < 4; i++)
+            move(by, corner[i], point[i]);
+        for (int side = 0; side < 2; side++) {
+            box[side] = box[side + 2] = point[0][side];
+            for (int i = 1; i < 4; i++) {
+                box[side] = lesser(box[side], point[i][side]);
+                box[side + 2] = greater(box[side + 2], point[i][side]);
+            }
+        }
     }
 }
 

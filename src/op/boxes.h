@@ -7,14 +7,21 @@
 #ifndef ST_OP_BOXES_H
 #define ST_OP_BOXES_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "base/shapes.h"
 
 struct st_boxes {
     float (*box)[4]; /* left, top, right, bottom, in pixels */
     uint32_t *which; /* the number that each had at first: some may be removed */
     uint64_t count;
+    enum st_box_format format; /* that they get at the end */
 };
+
+extern const char *const st_box_format_words[]; /* xyxy, xywh, cxcywh; ends with NULL */
+
+/* Makes boxes of another format left, top, right and bottom. */
+void st_boxes_to_corners(struct st_boxes *boxes, enum st_box_format format);
+/* The end: gives them their format. */
+void st_boxes_to_format(struct st_boxes *boxes);
 
 void st_boxes_shift(struct st_boxes *boxes, float right, float down);
 /* Cuts off what lies outside of an image of this size. */
@@ -23,6 +30,9 @@ void st_boxes_clamp(struct st_boxes *boxes, int32_t width, int32_t height);
 void st_boxes_resize(struct st_boxes *boxes, const int32_t from[2], const int32_t to[2]);
 /* `across`: left and right change places, in an image of this length; otherwise top and bottom. */
 void st_boxes_mirror(struct st_boxes *boxes, bool across, int32_t length);
+/* Each becomes the box around its corners, moved by `move`; NaN if one of their coordinates is NaN. */
+void st_boxes_map(struct st_boxes *boxes, void (*move)(const void *by, const float from[2], float to[2]),
+                  const void *by);
 /* Removes boxes with sides or areas that are too small, or that reach out of the image. */
 void st_boxes_sanitize(struct st_boxes *boxes, float side_least, float area_least, int32_t width,
                        int32_t height);

@@ -4,6 +4,7 @@
  */
 #include "pipe/targets.h"
 
+#include "op/boxes.h"
 #include "pipe/boxes.h"
 #include "pipe/masks.h"
 #include "source/fields/field_list.h"
@@ -68,16 +69,48 @@ static int add_mask(struct st_columns_plan *plan, struct name name, struct stoke
     return 0;
 }
 
-/* "boxes+labels" */
+/* Takes "=relative_cxcywh" off a name, if it is there. */
+static int take_format(struct name *name, enum st_box_format *format, bool *relative,
+                       struct stoker_error *err)
+{
+    static const char prefix[] = "relative_";
+    enum { PREFIX = sizeof prefix - 1 };
+    const char *equals = memrchr(name->text, '=', name->size);
+    *format = ST_BOX_XYXY;
+    *relative = false;
+    if (!equals)
+        return 0;
+    struct name word = {equals + 1, (size_t)(name->text + name->size - equals - 1)};
+    *relative = word.size > PREFIX && !memcmp(word.text, prefix, PREFIX);
+    if (*relative)
+        word = (struct name){word.text + PREFIX, word.size - PREFIX};
+    for (int k = 0; st_box_format_words[k]; k++)
+        if (strlen(st_box_format_words[k]) == word.size &&
+            !memcmp(st_box_format_words[k], word.text, word.size)) {
+            *format = (enum st_box_format)k;
+            name->size = (size_t)(equals - name->text);
+            return 0;
+        }
+    return st_fail(err, STOKER_EINVAL,
+                   "boxes: \"%.*s\": after '=' comes xyxy, xywh or cxcywh, or one of these after "
+                   "\"relative_\"",
+                   (int)name->size, name->text);
+}
+
+/* "boxes=xywh+labels" */
 static int add_boxes(struct st_columns_plan *plan, struct name names, struct stoker_error *err)
 {
     uint32_t first = UINT32_MAX;
     const char *at = names.text, *end = at + names.size, *plus;
     do {
         plus = memchr(at, '+', (size_t)(end - at));
-        const struct name name = {at, (size_t)((plus ? plus : end) - at)};
+        struct name name = {at, (size_t)((plus ? plus : end) - at)};
+        enum st_box_format format = ST_BOX_XYXY;
+        bool relative = false;
         uint32_t k = 0;
-        const int rc = find_column(plan, "boxes", name, &k, err);
+        int rc = first == UINT32_MAX ? take_format(&name, &format, &relative, err) : 0;
+        if (!rc)
+            rc = find_column(plan, "boxes", name, &k, err);
         if (rc)
             return rc;
         const struct st_field *field = &plan->field[plan->column[k].field];
@@ -90,24 +123,13 @@ static int add_boxes(struct st_columns_plan *plan, struct name names, struct sto
         first = boxes ? k : first;
         plan->column[k].target = boxes ? ST_TARGET_BOXES : ST_TARGET_OF_BOXES;
         plan->column[k].boxes = first;
+        plan->column[k].format = format;
+        plan->column[k].relative = relative;
         plan->column[k].each = 0; /* boxes may be removed */
         at = plus ? plus + 1 : end;
     } while (plus);
     plan->targets = true;
     return 0;
-}
-
-static int check_steps(const struct st_steps *steps, struct stoker_error *err)
-{
-    int rc = 0;
-    for (uint32_t k = 0; !rc && k < steps->count; k++) {
-        const struct st_step *step = &steps->step[k];
-        if (step->op->warps)
-            return st_fail(err, STOKER_EUNSUPPORTED, "boxes cannot follow %s: remove that step",
-                           step->op->name);
-        rc = check_steps(&step->inner, err);
-    }
-    return rc;
 }
 
 static int each_name(struct st_columns_plan *plan, const char *names,
@@ -131,12 +153,8 @@ int st_targets_plan(struct st_columns_plan *plan, const struct stoker_pipeline *
     if ((*masks || *boxes) && (pipe->sounds || plan->image < 0))
         return st_fail(err, STOKER_EINVAL, "%s: the samples have no image that they could follow",
                        *masks ? "masks" : "boxes");
-    int rc = each_name(plan, masks, add_mask, err);
-    if (!rc)
-        rc = each_name(plan, boxes, add_boxes, err);
-    if (!rc && *boxes)
-        rc = check_steps(&pipe->steps, err);
-    return rc;
+    const int rc = each_name(plan, masks, add_mask, err);
+    return rc ? rc : each_name(plan, boxes, add_boxes, err);
 }
 
 /* ---- one sample ---------------------------------------------------------------------------------- */
@@ -170,7 +188,7 @@ int st_targets_make(struct st_targets *of, struct st_piece *pieces, struct stoke
             rc = st_mask_make(of, &pieces[which], err);
         else if (plan->column[k].target == ST_TARGET_BOXES)
             rc = st_boxes_make(of, k, pieces, err);
-        if (rc) {
+        if (rc && !of->step_failed) {
             char where[256];
             snprintf(where, sizeof where, "field %s", plan->field[which].name);
             rc = st_fail_in(err, rc, where);

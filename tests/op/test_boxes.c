@@ -2,7 +2,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "op/elastic/elastic.h"
 #include "op/geometry/border.h"
+#include "op/geometry/maps.h"
 #include "op/op.h"
 #include "tap.h"
 
@@ -69,9 +71,57 @@ static void sanitizes(void)
     ok(empty.count == 0, "no boxes stay none");
 }
 
+static void maps(void)
+{
+    float box[3][4] = {{1, 2, 5, 8}, {NAN, 0, 4, 4}, {0, 0, 20, 10}};
+    uint32_t which[3] = {0, 1, 2};
+    struct st_boxes boxes = {box, which, 3};
+    struct st_image image = image_with(&boxes, 20, 10);
+    struct stoker_error err = {0};
+    struct st_warp warp;
+    ok(!st_warp_rotation(&warp, 90, true, NULL, 20, 10, "turn", &err) && !st_image_warp(&image, &warp, "turn", &err) &&
+           st_image_width(&image) == 10 && st_image_height(&image) == 20,
+       "a turned image: %s", err.message);
+    ok(is_box(box[0], 2, 15, 8, 19) && is_box(box[2], 0, 0, 10, 20), "boxes are turned");
+    ok(isnan(box[1][0]) && isnan(box[1][1]) && isnan(box[1][2]), "what is NaN stays NaN");
+    const struct st_affine affine = {.scale = 2, .move = {3, -1}};
+    st_warp_affine(&warp, &affine, (const double[]){0, 0}, 10, 20);
+    ok(!st_image_warp(&image, &warp, "affine", &err) && is_box(box[0], 7, 20, 10, 20) && is_box(box[2], 3, 0, 10, 20),
+       "twice the size, moved, and cut off");
+    ok(!st_warp_rotation(&warp, 30, true, (const double[]){1, 1}, 10, 20, "turn", &err) &&
+           st_image_warp(&image, &warp, "turn", &err) == STOKER_EINVAL,
+       "%s", err.message);
+    warp.kind = ST_WARP_PERSPECTIVE;
+    memcpy(warp.map, (const double[]){1, 2, 0, 2, 4, 0, 0, 0}, sizeof warp.map);
+    warp.expand = false;
+    ok(st_image_warp(&image, &warp, "perspective", &err) == STOKER_EINVAL, "%s", err.message);
+    warp.map[0] = NAN;
+    ok(st_image_warp(&image, &warp, "perspective", &err) == STOKER_OK && isnan(box[0][0]), "a map of NaN gives NaN");
+}
+
+/* Beyond the image, the nearest pixel of it says how far. */
+static void displacements(void)
+{
+    float right[12], down[12];
+    for (int k = 0; k < 12; k++)
+        right[k] = (float)(k % 4) / 4, down[k] = -(float)(k / 4);
+    struct st_displacement by = {right, down, 4, 3};
+    float box[2][4] = {{0.5f, 1, 3, 1.5f}, {-INFINITY, NAN, 1e30f, INFINITY}};
+    uint32_t which[2] = {0, 1};
+    struct st_boxes boxes = {box, which, 2};
+    struct st_image image = image_with(&boxes, 4, 3);
+    struct stoker_error err = {0};
+    ok(!st_image_displace(&image, &by, (struct st_displaced){.filter = ST_FILTER_BILINEAR}, "elastic", &err) &&
+           is_box(box[0], 0.75f, 2, 2.25f, 3),
+       "displaced");
+    ok(box[1][0] == 0 && box[1][2] == 2.25f && isnan(box[1][1]) && isnan(box[1][3]), "and what is no number");
+}
+
 int main(void)
 {
     primitives();
+    maps();
+    displacements();
     sanitizes();
     return done_testing();
 }

@@ -142,7 +142,6 @@ const struct st_op st_op_auto_augment = {
     .self_size = sizeof(struct auto_augment),
     .params = params,
     .plan = plan,
-    .warps = true,
     .run = run,
     .pending = true,
 };

@@ -97,7 +97,6 @@ const struct st_op st_op_rand_augment = {
     .self_size = sizeof(struct rand_augment),
     .params = rand_params,
     .plan = plan_rand,
-    .warps = true,
     .run = run_rand,
     .pending = true,
 };
@@ -108,7 +107,6 @@ const struct st_op st_op_trivial_augment_wide = {
     .self_size = sizeof(struct rand_augment),
     .params = wide_params,
     .plan = plan_wide,
-    .warps = true,
     .run = run_wide,
     .pending = true,
 };

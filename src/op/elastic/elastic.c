@@ -187,10 +187,40 @@ static void choose_row(const struct st_view *in, const float *right, const float
     }
 }
 
+/* ---- boxes -------------------------------------------------------------------------------------- */
+
+static int32_t index_of(float at, int32_t count)
+{
+    const float up = ceilf(at);
+    return !(up > 0) ? 0 : up < (float)count ? (int32_t)up : count - 1;
+}
+
+/* The displacement says where pixels come from. Where they go is torchvision's estimate: as far to the
+ * other side. */
+static void displace_point(const void *by, const float from[2], float to[2])
+{
+    const struct st_displacement *d = by;
+    const int32_t x = index_of(from[0], d->width), y = index_of(from[1], d->height);
+    const size_t at = (size_t)y * (size_t)d->width + (size_t)x;
+    to[0] = isnan(from[0]) ? from[0] : (float)x - d->right[at];
+    to[1] = isnan(from[1]) ? from[1] : (float)y - d->down[at];
+}
+
+static int displace_boxes(struct st_boxes *boxes, const struct st_displacement *by)
+{
+    st_boxes_map(boxes, displace_point, by);
+    st_boxes_clamp(boxes, by->width, by->height);
+    return STOKER_OK;
+}
+
+/* ---- images ------------------------------------------------------------------------------------- */
+
 int st_image_displace(struct st_image *image, const struct st_displacement *by, struct st_displaced how,
                       const char *op, struct stoker_error *err)
 {
     struct st_view in, out;
+    if (image->boxes)
+        return displace_boxes(image->boxes, by);
     const int rc = st_image_pixels(image, false, false, &in, err);
     if (rc < 0)
         return rc;

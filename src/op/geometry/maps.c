@@ -21,6 +21,63 @@ static void set(struct st_warp *warp, enum st_warp_kind kind, int32_t width, int
     warp->width = width;
     warp->height = height;
     memset(warp->map, 0, sizeof warp->map);
+    memset(warp->forward, 0, sizeof warp->forward);
+    warp->expand = warp->off_centre = false;
+}
+
+/* ---- affine ------------------------------------------------------------------------------------- */
+
+/* Shear along y, then x, and turn. */
+struct turned {
+    double a, b, c, d;
+};
+
+static struct turned turned_by(const struct st_affine *affine)
+{
+    const double turned = radians(affine->angle), sx = radians(affine->shear[0]),
+                 sy = radians(affine->shear[1]);
+    const double cos_sy = st_cos(sy), tan_sx = st_sin(sx) / st_cos(sx);
+    const double a = st_cos(turned - sy) / cos_sy, b = -(a * tan_sx + st_sin(turned));
+    const double c = st_sin(turned - sy) / cos_sy, d = st_cos(turned) - c * tan_sx;
+    return (struct turned){a, b, c, d};
+}
+
+static double centre_at(const double *centre, int k, int32_t length)
+{
+    return centre ? centre[k] : length * 0.5;
+}
+
+/* Shear, scale and turn around the centre, then move. */
+static void set_forward(struct st_warp *warp, const struct st_affine *affine, const double *centre,
+                        int32_t width, int32_t height)
+{
+    const struct turned by = turned_by(affine);
+    const double x = centre_at(centre, 0, width), y = centre_at(centre, 1, height);
+    double *forward = warp->forward;
+    forward[0] = by.a * affine->scale;
+    forward[1] = by.b * affine->scale;
+    forward[3] = by.c * affine->scale;
+    forward[4] = by.d * affine->scale;
+    forward[2] = x + affine->move[0] - forward[0] * x - forward[1] * y;
+    forward[5] = y + affine->move[1] - forward[3] * x - forward[4] * y;
+}
+
+/* The inverse of that. */
+void st_warp_affine(struct st_warp *warp, const struct st_affine *affine, const double *centre,
+                    int32_t width, int32_t height)
+{
+    const struct turned by = turned_by(affine);
+    const double x = centre_at(centre, 0, width), y = centre_at(centre, 1, height);
+    const double to_x = x + affine->move[0], to_y = y + affine->move[1];
+    set(warp, ST_WARP_AFFINE, width, height);
+    double *map = warp->map;
+    map[0] = by.d / affine->scale;
+    map[1] = -by.b / affine->scale;
+    map[3] = -by.c / affine->scale;
+    map[4] = by.a / affine->scale;
+    map[2] = x - map[0] * to_x - map[1] * to_y;
+    map[5] = y - map[3] * to_x - map[4] * to_y;
+    set_forward(warp, affine, centre, width, height);
 }
 
 /* ---- rotation ----------------------------------------------------------------------------------- */
@@ -89,8 +146,8 @@ static int enlarge(struct st_warp *warp, const char *op, struct stoker_error *er
     return STOKER_OK;
 }
 
-int st_warp_rotation(struct st_warp *warp, double angle, bool expand, const double *centre,
-                     int32_t width, int32_t height, const char *op, struct stoker_error *err)
+static int set_rotation(struct st_warp *warp, double angle, bool expand, const double *centre,
+                        int32_t width, int32_t height, const char *op, struct stoker_error *err)
 {
     angle = around(angle);
     if (!centre && turn_by(warp, angle, expand, width, height))
@@ -110,27 +167,15 @@ int st_warp_rotation(struct st_warp *warp, double angle, bool expand, const doub
     return expand ? enlarge(warp, op, err) : STOKER_OK;
 }
 
-/* ---- affine ------------------------------------------------------------------------------------- */
-
-/* The inverse of: shear along y, then x, scale, turn; each around the centre; then move. */
-void st_warp_affine(struct st_warp *warp, const struct st_affine *affine, const double *centre,
-                    int32_t width, int32_t height)
+int st_warp_rotation(struct st_warp *warp, double angle, bool expand, const double *centre,
+                     int32_t width, int32_t height, const char *op, struct stoker_error *err)
 {
-    const double turned = radians(affine->angle), sx = radians(affine->shear[0]),
-                 sy = radians(affine->shear[1]);
-    const double cos_sy = st_cos(sy), tan_sx = st_sin(sx) / st_cos(sx);
-    const double a = st_cos(turned - sy) / cos_sy, b = -(a * tan_sx + st_sin(turned));
-    const double c = st_sin(turned - sy) / cos_sy, d = st_cos(turned) - c * tan_sx;
-    const double x = centre ? centre[0] : width * 0.5, y = centre ? centre[1] : height * 0.5;
-    const double to_x = x + affine->move[0], to_y = y + affine->move[1];
-    set(warp, ST_WARP_AFFINE, width, height);
-    double *map = warp->map;
-    map[0] = d / affine->scale;
-    map[1] = -b / affine->scale;
-    map[3] = -c / affine->scale;
-    map[4] = a / affine->scale;
-    map[2] = x - map[0] * to_x - map[1] * to_y;
-    map[5] = y - map[3] * to_x - map[4] * to_y;
+    const struct st_affine affine = {.angle = -angle, .scale = 1};
+    const int rc = set_rotation(warp, angle, expand, centre, width, height, op, err);
+    set_forward(warp, &affine, centre, width, height);
+    warp->expand = expand;
+    warp->off_centre = centre != NULL;
+    return rc;
 }
 
 /* ---- perspective -------------------------------------------------------------------------------- */

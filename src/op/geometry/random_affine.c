@@ -102,6 +102,5 @@ const struct st_op st_op_random_affine = {
     .self_size = sizeof(struct random_affine),
     .params = params,
     .plan = plan,
-    .warps = true,
     .run = run,
 };

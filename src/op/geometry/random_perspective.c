@@ -73,6 +73,5 @@ const struct st_op st_op_random_perspective = {
     .self_size = sizeof(struct random_perspective),
     .params = params,
     .plan = plan,
-    .warps = true,
     .run = run,
 };

@@ -58,6 +58,5 @@ const struct st_op st_op_random_rotation = {
     .self_size = sizeof(struct random_rotation),
     .params = params,
     .plan = plan,
-    .warps = true,
     .run = run,
 };

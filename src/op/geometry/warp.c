@@ -7,6 +7,7 @@
  */
 #include "op/geometry/warp.h"
 
+#include "op/geometry/warp_boxes.h"
 #include "op/geometry/warp_nearest.h"
 #include "op/geometry/warp_span.h"
 
@@ -180,6 +181,8 @@ int st_image_warp(struct st_image *image, const struct st_warp *given, const cha
     struct st_work *work = image->work;
     const struct st_warp_rows *rows = work->warp ? work->warp : st_warp_rows_for(ST_CPU_C);
     struct st_view in, out;
+    if (image->boxes)
+        return st_boxes_warp(image, warp, op, err);
     if (warp->kind == ST_WARP_TURN)
         return turn_image(image, warp, op, err);
     int rc = check(image, warp, op, err);

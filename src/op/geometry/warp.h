@@ -21,6 +21,11 @@ struct st_warp {
      * ((map[0] x + map[1] y + map[2]) / d, (map[3] x + map[4] y + map[5]) / d), where d is
      * map[6] x + map[7] y + 1, or 1 if the map is affine. */
     double map[8];
+    /* Unless the map is a perspective: the point (x, y) of the image goes to
+     * (forward[0] x + forward[1] y + forward[2], forward[3] x + forward[4] y + forward[5]). */
+    double forward[6];
+    bool expand;           /* the result is as large as what comes out, which begins at its upper left */
+    bool off_centre;       /* turned around another point than the image's centre */
     enum st_filter filter; /* nearest, bilinear or bicubic */
     uint8_t fill[4];       /* of pixels that come from outside */
     uint8_t mask_fill;     /* the same for masks, to which the nearest pixels move */
