@@ -8,6 +8,7 @@ in place, with random access.
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -17,6 +18,7 @@ import numpy as np
 
 from .. import _ext
 from .._base.tensors import to_numpy
+from .._steps.single import as_pnm
 from .base import Classes, EngineDataset
 from .fields import Fields, fields_text, first_of, sample, worked_on
 from .file_options import Where, boxes_text, joined, masks_text, where_options
@@ -48,6 +50,9 @@ class FieldDataset(EngineDataset):
                 f"transform={transform!r}: there is no field of type {kind}; the fields are "
                 + ", ".join(f"{name} ({kind})" for name, kind in fields)
             )
+
+    def _kinds(self) -> list[str]:
+        return [kind for _, kind in self._engine().fields]
 
     @property
     def field_types(self) -> dict[str, str]:
@@ -97,7 +102,7 @@ class FieldDataset(EngineDataset):
             return pixels
         from PIL import Image
 
-        return self._in_python(Image.fromarray(pixels))
+        return self._in_python(Image.open(io.BytesIO(as_pnm(pixels))).convert("RGB"))  # so that it may be lazy
 
 
 class _Files(Classes, FieldDataset):

@@ -13,9 +13,14 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from .. import _ext
 from .._base.tensors import dtype_name
-from .._steps.base import Compose, RandomApply, Transform, pipeline_text
+from .._steps.base import Compose, RandomApply, RandomChoice, RandomOrder, Transform, in_python, pipeline_text
+
+
+_HOLDERS = (Compose, RandomApply, RandomChoice, RandomOrder)
 
 
 def engine_text(transform: Any) -> str | None:
@@ -34,10 +39,9 @@ def engine_text(transform: Any) -> str | None:
 
 def key_of(transform: Any) -> Any:
     """Return what changes whenever `callable_for` would return something else."""
-    if isinstance(transform, (Compose, RandomApply)):
-        return type(transform), getattr(transform, "p", None), tuple(map(key_of, transform.transforms))
-    if _is_theirs_with_steps(transform):
-        return id(transform), getattr(transform, "p", None), tuple(map(key_of, transform.transforms))
+    if isinstance(transform, _HOLDERS) or _is_theirs_with_steps(transform):
+        own = type(transform) if isinstance(transform, _HOLDERS) else id(transform)
+        return own, repr(getattr(transform, "p", None)), tuple(map(key_of, transform.transforms))
     return (type(transform), transform._spec()) if isinstance(transform, Transform) else id(transform)
 
 
@@ -55,12 +59,24 @@ def callable_for(transform: Any) -> Callable[[Any], Any]:
             "it, or remove that step"
         ) from None
     name = type(transform).__name__
-    if isinstance(transform, (Compose, RandomApply)):
-        steps = list(map(callable_for, transform.transforms))
-        return theirs.Compose(steps) if isinstance(transform, Compose) else theirs.RandomApply(steps, transform.p)
+    if isinstance(transform, _HOLDERS):
+        weights = {"p": transform.p} if isinstance(transform, (RandomApply, RandomChoice)) else {}
+        return getattr(theirs, name)(list(map(callable_for, transform.transforms)), **weights)
     if not hasattr(theirs, name):
         theirs = importlib.import_module("torchvision.transforms.v2")
     return getattr(theirs, name)(**_arguments(transform, theirs))
+
+
+def _called(transform: Transform, image: Any) -> Any:
+    """Return what a transform with steps that only Python has makes of an image."""
+    if isinstance(image, np.ndarray):
+        from PIL import Image
+
+        image = Image.fromarray(image)
+    return callable_for(transform)(image)
+
+
+in_python.append(_called)
 
 
 def _is_theirs_with_steps(transform: Any) -> bool:
