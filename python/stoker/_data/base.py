@@ -103,8 +103,12 @@ class EngineDataset(SuggestsKeywords):
             return None
         text = engine_text(self.transform)
         if text is None:
-            self._called = key, callable_for(self.transform)
+            self._called = key, self._python_call()
         return text
+
+    def _python_call(self) -> Any:
+        """Return what runs the transform in Python."""
+        return callable_for(self.transform)
 
     def _in_python(self, image: Any) -> Any:
         assert self._called is not None

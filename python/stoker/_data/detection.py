@@ -35,7 +35,9 @@ class CocoDetection(_Boxes):
     Args:
         root: The folder of the images.
         annFile: The JSON file, such as instances_train2017.json. It may be a URL.
-        transform: One of stoker.transforms or torchvision's, for the image.
+        transform: One of stoker.transforms or torchvision's, for the image; the boxes follow.
+        transforms: In place of `transform`, with steps of your own, as in ImageMaskFolder: each gets the image and a dict of
+            boxes (a tv_tensor), labels, area and iscrowd.
         contiguous: Labels are 0, 1, ... in the order of the category ids; otherwise the ids themselves.
 
     Raises:
@@ -56,9 +58,17 @@ class CocoDetection(_Boxes):
     _layout = "coco"
     _boxes = "boxes+labels+area+iscrowd"  # their field, and those with a value for each box
 
-    def __init__(self, root: Any, annFile: Any, transform: Any = None, *, contiguous: bool = False) -> None:
+    def __init__(
+        self,
+        root: Any,
+        annFile: Any,
+        transform: Any = None,
+        *,
+        contiguous: bool = False,
+        transforms: Any = None,
+    ) -> None:
         self.root, self.annFile, self.contiguous = root, annFile, contiguous
-        super().__init__(root, annFile, transform, contiguous=contiguous)
+        super().__init__(root, annFile, transform, transforms, contiguous=contiguous)
 
     @property
     def classes(self) -> list[str]:
@@ -82,7 +92,8 @@ class VOCDetection(_Boxes):
         root: The folder that contains VOCdevkit, as torchvision's class takes it.
         year: "2007" to "2012".
         image_set: A list in ImageSets/Main: "train", "val", "trainval" or "test".
-        transform: One of stoker.transforms or torchvision's, for the image.
+        transform: One of stoker.transforms or torchvision's, for the image; the boxes follow.
+        transforms: As in CocoDetection; the dict has boxes, labels and difficult.
 
     Raises:
         OSError: A file or a folder cannot be read.
@@ -93,6 +104,14 @@ class VOCDetection(_Boxes):
     _layout = "voc boxes"
     _boxes = "boxes+labels+difficult"
 
-    def __init__(self, root: Any, year: str = "2012", image_set: str = "train", transform: Any = None) -> None:
+    def __init__(
+        self,
+        root: Any,
+        year: str = "2012",
+        image_set: str = "train",
+        transform: Any = None,
+        *,
+        transforms: Any = None,
+    ) -> None:
         self.root, self.year, self.image_set = root, year, image_set
-        super().__init__(voc_folder(root, year), None, transform, set=image_set)
+        super().__init__(voc_folder(root, year), None, transform, transforms, set=image_set)

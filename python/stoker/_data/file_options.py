@@ -19,6 +19,7 @@ class Where(TypedDict, total=False):
     max_memory: int  # the most bytes of archives that must be unpacked as a whole; by default a quarter of the memory
     masks: str | Sequence[str]  # the names of fields that are masks: they are moved like the first image
     boxes: str | Mapping[str, Sequence[str]]  # the same for boxes, with the fields that have a value for each
+    transforms: Any  # in place of transform, for images with their masks and boxes
 
 
 def _folder(path: Any) -> str:
