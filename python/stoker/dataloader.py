@@ -86,9 +86,10 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         seed: Seed of the shuffling and of all random draws of the transforms. By default `torch.initial_seed()` if
             torch is in use (so that `torch.manual_seed` makes runs repeatable), 0 with `shard` or world_size > 1,
             and otherwise random.
-        seed_by: For datasets written in Python. "worker" seeds random, NumPy and torch in each worker as torch does.
-            "sample" seeds them before each sample from the seed, the epoch and the sample, so that the draws do not
-            depend on the number of workers and survive a resume. The engine always does that.
+        seed_by: For datasets that run in Python. "worker", the default for all but stoker.datasets, seeds random, NumPy and
+            torch in each worker as torch does. "sample", the default for stoker.datasets, seeds them before each sample
+            from the seed, the epoch and the sample, so that the draws do not depend on the number of workers and survive
+            a resume. The engine always does that.
         generator: With order="torch" it draws the order, as in torch. Else its initial seed is the default of `seed`.
         shard: True gives each rank its share of the samples, like a DistributedSampler, which loader.sampler then is.
             Rank and world size are those of torch.distributed if it is initialized, otherwise those in torchrun's
@@ -214,7 +215,7 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         dtype: Any = None,
         memory_format: Any = None,
         seed: int | None = None,
-        seed_by: Literal["worker", "sample"] = "worker",
+        seed_by: Literal["worker", "sample"] | None = None,
         order: Literal["stoker", "torch"] | None = None,
         snapshot_every_n_steps: int | None = None,
         device: Any = None,
@@ -239,8 +240,9 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
     ) -> None:
         jpeg_hardware = renamed("engines", engines, "jpeg_hardware", jpeg_hardware)
         given = {name: value for name, value in locals().items() if name in ENGINE_ONLY}
-        if order is None:
-            order = "stoker" if isinstance(dataset, EngineDataset) else "torch"
+        own = isinstance(dataset, EngineDataset)
+        order = order or ("stoker" if own else "torch")
+        seed_by = seed_by or ("sample" if own else "worker")
         check_dataset(dataset)
         check_shuffle(shuffle)
         check_arguments(num_workers, timeout, prefetch_factor, compile, order, output, seed_by, on_error)
@@ -253,8 +255,8 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         own_sampler = None
         if share is not None:
             own_sampler = share_sampler(dataset, share, shuffle, seed)
-        elif compiled is not None and sampler is None and batch_sampler is None:
-            own_sampler = engine_sampler(dataset, shuffle, generator)
+        elif (compiled is not None or own) and sampler is None and batch_sampler is None:
+            own_sampler = engine_sampler(dataset, shuffle, generator, order, seed)
         super().__init__(
             dataset,
             batch_size,

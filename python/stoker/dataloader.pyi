@@ -27,7 +27,7 @@ class _Options(TypedDict, total=False):
     batch_sampler: Iterable[Any] | None
     order: Literal["stoker", "torch"] | None
     seed: int | None
-    seed_by: Literal["worker", "sample"]
+    seed_by: Literal["worker", "sample"] | None
     generator: Any
     shard: bool
     rank: int | None

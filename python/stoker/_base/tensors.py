@@ -7,7 +7,7 @@ import functools
 import importlib.util
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
@@ -142,6 +142,17 @@ def has_cuda() -> bool:
     """Return whether torch is installed and can use a GPU here."""
     torch = torch_if_installed()
     return torch is not None and torch.cuda.is_available()
+
+
+_EPOCHS = 1 << 62
+
+
+def next_epoch(calls: Iterator[int]) -> int:
+    """Return the epoch of a single sample that no loader makes. If torch is in use, it is drawn from torch's generator: so
+    the sample's draws follow from torch.manual_seed, and from the seed of a worker or a sample, whichever process makes
+    it."""
+    torch = sys.modules.get("torch")
+    return int(torch.randint(_EPOCHS, ())) if torch else next(calls)
 
 
 def default_seed(otherwise: int = 0) -> int:

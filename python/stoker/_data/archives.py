@@ -8,6 +8,7 @@ in place, with random access.
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -17,10 +18,12 @@ import numpy as np
 
 from .. import _ext
 from .._base.tensors import to_numpy
+from .._steps.single import as_pnm
 from .base import Classes, EngineDataset
-from .fields import Fields, fields_text, first_of, sample, worked_on
+from .fields import IMAGE, Fields, fields_text, first_of, sample, worked_on
 from .file_options import Where, boxes_text, joined, masks_text, where_options
-from .in_python import engine_text
+from .in_python import engine_text, key_of
+from .joint import Joint, joint_of
 
 __all__ = [
     "HDF5",
@@ -40,8 +43,13 @@ class FieldDataset(EngineDataset):
 
     _asks_pillow = False
 
-    def __init__(self, transform: Any) -> None:
-        super().__init__(transform)
+    def __init__(self, transform: Any, transforms: Any = None) -> None:
+        if transforms is not None:
+            self._check_joint(transform, transforms)
+        self.is_joint = transforms is not None
+        self._refused: tuple[str, str | None] | None = None  # the latest pipeline that refusal() was asked about
+        super().__init__(transforms if self.is_joint else transform)
+        transform = self.transform
         fields, kind = self._engine().fields, worked_on(engine_text(transform) or "")
         if transform is not None and first_of(fields, kind) is None:
             raise ValueError(
@@ -49,19 +57,52 @@ class FieldDataset(EngineDataset):
                 + ", ".join(f"{name} ({kind})" for name, kind in fields)
             )
 
+    def _kinds(self) -> list[str]:
+        return [kind for _, kind in self._engine().fields]
+
     @property
     def field_types(self) -> dict[str, str]:
         """The names of the fields, in order, and their types: image, audio, int, float, array, text, json or bytes."""
         return dict(self._engine().fields)
 
+    def _check_joint(self, transform: Any, transforms: Any) -> None:
+        if transform is not None:
+            raise ValueError("transform= and transforms= are both given: transforms= alone does what both would do")
+        if (self._masks or self._boxes) is None:
+            raise ValueError("transforms= is for images with masks or boxes, which this dataset does not have: use transform=")
+        if not callable(transforms):
+            raise TypeError(f"transforms={transforms!r} is neither a transform nor a function")
+
     def _text(self) -> str | None:
         text = super()._text()
-        if text is None and (self._masks or self._boxes) is not None:  # Python would move the image alone
+        if text is not None and self.is_joint and self.refusal(text) is not None:
+            self._called = key_of(self.transform), self._python_call()
+            return None
+        if text is None and (self._masks or self._boxes) is not None and not self.is_joint:
+            what = "mask" if self._masks else "boxes"
             raise NotImplementedError(
-                f"transform={self.transform!r} has a step that the engine does not have, and "
-                f"{'masks' if self._masks else 'boxes'} only follow steps of the engine: use transforms of stoker.transforms"
+                f"transform={self.transform!r} has a step that the engine does not have. As transform= it would get the "
+                f"image without its {what}: pass transforms=, whose own steps get both and return both"
             )
         return text
+
+    def _python_call(self) -> Any:
+        if not self.is_joint:
+            return super()._python_call()
+        return joint_of(self.transform, self._masks, self._boxes, self.refusal)
+
+    def refusal(self, text: str) -> str | None:
+        """Return why boxes cannot follow a pipeline of the engine; None if they can."""
+        if self._boxes is None:
+            return None
+        if self._refused is None or self._refused[0] != text:
+            options = {"masks": self._masks, "boxes": self._boxes}
+            try:
+                _ext.Loader(self._engine(), _ext.Pipeline(text), workers=0, order="given", **options)
+                self._refused = text, None
+            except _ext.Unsupported as reason:
+                self._refused = text, str(reason)
+        return self._refused[1]
 
     def _subset(self, indices: Sequence[int]) -> _ext.Dataset:
         return self._engine().subset(np.asarray(indices, np.int64))
@@ -81,9 +122,24 @@ class FieldDataset(EngineDataset):
             IndexError: There is no such sample.
             CorruptSample: The sample is damaged.
         """
+        index = range(len(self))[index]
         text = self._text()
-        batch = self._batch_of(range(len(self))[index], text or "")
+        if text is None and self.is_joint:
+            return self._joint_sample(index)
+        batch = self._batch_of(index, text or "")
         return sample(self._engine(), batch, text or "", self._image(batch, text is None))
+
+    def _joint_sample(self, index: int) -> tuple[Any, ...]:
+        assert self._called is not None
+        joint: Joint = self._called[1]
+        batch = self._batch_of(index, joint.text)
+        image = self._finished(batch) if joint.makes_tensor else _pillows(batch)
+        names = [name for name, _ in self._engine().fields]
+        values = dict(zip(names, sample(self._engine(), batch, joint.text, None), strict=True))
+        image, parts = joint(image, {name: values[name] for name in joint.names})
+        at = first_of(self._engine().fields, IMAGE)
+        assert at is not None
+        return tuple({**values, **parts, names[at]: image}.values())
 
     def _image(self, batch: _ext.Batch, in_python: bool) -> Any:
         if self.transform is not None and not in_python:
@@ -91,13 +147,21 @@ class FieldDataset(EngineDataset):
         images: Any = batch.images
         if images is None:
             return None
-        pixels = to_numpy(images[0]) if batch.ragged else to_numpy(images)[0]
-        pixels = np.ascontiguousarray(pixels.transpose(1, 2, 0))
-        if not in_python:
-            return pixels
-        from PIL import Image
+        return self._in_python(_pillows(batch)) if in_python else _pixels(batch)
 
-        return self._in_python(Image.fromarray(pixels))
+
+def _pixels(batch: _ext.Batch) -> np.ndarray:
+    """Return the image of a batch of one, height x width x channels."""
+    images: Any = batch.images
+    pixels = to_numpy(images[0]) if batch.ragged else to_numpy(images)[0]
+    return np.ascontiguousarray(pixels.transpose(1, 2, 0))
+
+
+def _pillows(batch: _ext.Batch) -> Any:
+    """Return the same as Pillow's image; from a file, so that it may be lazy."""
+    from PIL import Image
+
+    return Image.open(io.BytesIO(as_pnm(_pixels(batch)))).convert("RGB")
 
 
 class _Files(Classes, FieldDataset):
@@ -109,7 +173,7 @@ class _Files(Classes, FieldDataset):
         self.fields = dict(fields) if isinstance(fields, Mapping) else fields
         self.where = where_options(where) | options
         self._masks, self._boxes = masks_text(where), boxes_text(where)
-        super().__init__(transform)
+        super().__init__(transform, where.get("transforms"))
 
     def _where(self) -> str:
         return joined(self.path)
@@ -155,6 +219,8 @@ class WebDataset(_Unlabelled):
             - `box_format`: how they are stored, if not so: "xywh" (left, top, width, height) or "cxcywh" (centre, width,
               height), or one of these after "relative_" if they are fractions of the image's width and height, as YOLO's
               "relative_cxcywh" are. They become left, top, right and bottom in pixels.
+            - `transforms`: with `masks` or `boxes`, in place of `transform`, a transform that may have steps of your own
+              (stoker.datasets.ImageMaskFolder).
 
     Compressed tar files (.tar.gz, .tar.zst) are unpacked into memory if they fit into `max_memory`, and refused
     otherwise. Pickles are never loaded.

@@ -15,8 +15,8 @@ import numpy as np
 from .. import _ext
 from .._base.suggest import SuggestsKeywords
 from .._base.tables import counted
-from .._base.tensors import default_seed, to_numpy, to_torch, torch_if_installed
-from .fields import AUDIO, worked_on
+from .._base.tensors import next_epoch, to_numpy, to_torch, torch_if_installed
+from .fields import AUDIO, IMAGE, INT, worked_on
 from .in_python import callable_for, engine_text, key_of
 from .rescue import Rescue, pixel_limit, rescue_for
 
@@ -103,8 +103,12 @@ class EngineDataset(SuggestsKeywords):
             return None
         text = engine_text(self.transform)
         if text is None:
-            self._called = key, callable_for(self.transform)
+            self._called = key, self._python_call()
         return text
+
+    def _python_call(self) -> Any:
+        """Return what runs the transform in Python."""
+        return callable_for(self.transform)
 
     def _in_python(self, image: Any) -> Any:
         assert self._called is not None
@@ -152,7 +156,7 @@ class EngineDataset(SuggestsKeywords):
         key = (os.getpid(), text, limit)
         loader = self._take_single(key)
         try:
-            loader.start(next(self._calls), np.array([index], np.int64))
+            loader.start(next_epoch(self._calls) if text else 0, np.array([index], np.int64))
             batch = loader.next()
         except _ext.StokerError as error:
             rescue = self._rescuer()
@@ -177,12 +181,15 @@ class EngineDataset(SuggestsKeywords):
             _ext.Pipeline(key[1]),
             workers=0,
             order="given",
-            seed=default_seed(),
             pixel_limit=key[2],
             rescue=self._rescuer(),
             masks=self._masks,
             boxes=self._boxes,
         )
+
+    def _kinds(self) -> list[str]:
+        """Return the types of what a sample consists of."""
+        return [IMAGE, INT]
 
     @property
     def targets(self) -> list[int]:

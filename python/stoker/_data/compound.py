@@ -22,6 +22,7 @@ class _Compound(FieldDataset):
                 raise TypeError(
                     f"{type(self).__name__} combines datasets of stoker.datasets, not {type(part).__qualname__}"
                 )
+        joint = False
         if transform is None and parts:
             texts = [engine_text(part.transform) for part in parts]
             if len({id(part.transform) if text is None else text for part, text in zip(parts, texts)}) > 1:
@@ -30,12 +31,13 @@ class _Compound(FieldDataset):
                     "then applies to all of them"
                 )
             transform = parts[0].transform
+            joint = getattr(parts[0], "is_joint", False)
         targets = set(map(targets_of, parts))
         if len(targets) > 1:
             raise ValueError(f"the datasets of the {type(self).__name__} have different masks or boxes")
         self._masks, self._boxes = next(iter(targets), (None, None))
         self._parts = list(parts)
-        super().__init__(transform)
+        super().__init__(*(None, transform) if joint else (transform,))
 
     def _handles(self) -> tuple[_ext.Dataset, ...]:
         return tuple(part._engine() for part in self._parts)

@@ -36,7 +36,9 @@ class CocoDetection(_Boxes):
     Args:
         root: The folder of the images.
         annFile: The JSON file, such as instances_train2017.json. It may be a URL.
-        transform: One of stoker.transforms or torchvision's, for the image.
+        transform: One of stoker.transforms or torchvision's, for the image; the boxes follow.
+        transforms: In place of `transform`, with steps of your own, as in ImageMaskFolder: each gets the image and a dict of
+            boxes (a tv_tensor), labels, area and iscrowd.
         contiguous: Labels are 0, 1, ... in the order of the category ids; otherwise the ids themselves.
 
     Raises:
@@ -57,9 +59,17 @@ class CocoDetection(_Boxes):
     _layout = "coco"
     _boxes = "boxes+labels+area+iscrowd"  # their field, and those with a value for each box
 
-    def __init__(self, root: Any, annFile: Any, transform: Any = None, *, contiguous: bool = False) -> None:
+    def __init__(
+        self,
+        root: Any,
+        annFile: Any,
+        transform: Any = None,
+        *,
+        contiguous: bool = False,
+        transforms: Any = None,
+    ) -> None:
         self.root, self.annFile, self.contiguous = root, annFile, contiguous
-        super().__init__(root, annFile, transform, contiguous=contiguous)
+        super().__init__(root, annFile, transform, transforms, contiguous=contiguous)
 
     @property
     def classes(self) -> list[str]:
@@ -83,7 +93,8 @@ class VOCDetection(_Boxes):
         root: The folder that contains VOCdevkit, as torchvision's class takes it.
         year: "2007" to "2012".
         image_set: A list in ImageSets/Main: "train", "val", "trainval" or "test".
-        transform: One of stoker.transforms or torchvision's, for the image.
+        transform: One of stoker.transforms or torchvision's, for the image; the boxes follow.
+        transforms: As in CocoDetection; the dict has boxes, labels and difficult.
 
     Raises:
         OSError: A file or a folder cannot be read.
@@ -94,9 +105,17 @@ class VOCDetection(_Boxes):
     _layout = "voc boxes"
     _boxes = "boxes+labels+difficult"
 
-    def __init__(self, root: Any, year: str = "2012", image_set: str = "train", transform: Any = None) -> None:
+    def __init__(
+        self,
+        root: Any,
+        year: str = "2012",
+        image_set: str = "train",
+        transform: Any = None,
+        *,
+        transforms: Any = None,
+    ) -> None:
         self.root, self.year, self.image_set = root, year, image_set
-        super().__init__(voc_folder(root, year), None, transform, set=image_set)
+        super().__init__(voc_folder(root, year), None, transform, transforms, set=image_set)
 
 
 class YOLODetection(_Boxes):
@@ -112,6 +131,7 @@ class YOLODetection(_Boxes):
             (the last folder named images counts), and beside the images if none is named so. An image without a file has no
             objects.
         transform: One of stoker.transforms or torchvision's, for the image; boxes follow.
+        transforms: As in CocoDetection; the dict has boxes and labels.
         names: The names of the classes. A label that has none is an error.
 
     Raises:
@@ -135,11 +155,19 @@ class YOLODetection(_Boxes):
     _layout = "yolo"
     _boxes = "boxes=relative_cxcywh+labels"
 
-    def __init__(self, images: Any, labels: Any = None, transform: Any = None, *, names: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        images: Any,
+        labels: Any = None,
+        transform: Any = None,
+        *,
+        transforms: Any = None,
+        names: Sequence[str] | None = None,
+    ) -> None:
         self.images, self.labels, self.names = images, labels, names
         if isinstance(names, str):
             raise TypeError(f"names={names!r}: give a list of names, not a str")
         for name in names or ():
             if not name or "\n" in name:
                 raise ValueError(f"names={names!r}: {name!r} is not the name of a class")
-        super().__init__(images, labels, transform, names="\n".join(names) if names else None)
+        super().__init__(images, labels, transform, transforms, names="\n".join(names) if names else None)

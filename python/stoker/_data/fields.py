@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -109,6 +110,29 @@ def in_order(
     if place is not None:
         out[place:place] = made
     return out
+
+
+AS_THEY_ARE = ("text", "json", "bytes")  # types of fields of which a batch is a list
+
+
+def collated(kinds: Sequence[str], samples: list[Any], collate: Callable[[list[Any]], Any]) -> list[Any]:
+    """Return a batch of samples that were made one by one, with the structure of the engine's batches. `collate` is
+    torch's function."""
+    columns = [list(column) for column in zip(*samples, strict=True)]
+    return [
+        column if kind in AS_THEY_ARE else list(map(_as_tensor, column)) if _differ(column) else collate(column)
+        for kind, column in zip(kinds, columns, strict=True)
+    ]
+
+
+def _differ(column: list[Any]) -> bool:
+    """Return whether these are arrays or tensors of different shapes."""
+    shapes = [getattr(value, "shape", None) for value in column]
+    return None not in shapes and len(set(map(tuple, shapes))) > 1
+
+
+def _as_tensor(value: Any) -> Any:
+    return sys.modules["torch"].as_tensor(value)
 
 
 def single(value: Any) -> Any:

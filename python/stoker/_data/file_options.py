@@ -22,6 +22,7 @@ class Where(TypedDict, total=False):
     masks: str | Sequence[str]  # the names of fields that are masks: they are moved like the first image
     boxes: str | Mapping[str, Sequence[str]]  # the same for boxes, with the fields that have a value for each
     box_format: Any  # how they are stored: "xyxy", "xywh", "cxcywh", "relative_cxcywh", ...; torchvision's too
+    transforms: Any  # in place of transform, for images with their masks and boxes
 
 
 def _folder(path: Any) -> str:

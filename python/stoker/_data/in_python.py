@@ -13,9 +13,14 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from .. import _ext
 from .._base.tensors import dtype_name
-from .._steps.base import Compose, RandomApply, Transform, pipeline_text
+from .._steps.base import Compose, RandomApply, RandomChoice, RandomOrder, Transform, in_python, pipeline_text
+
+
+HOLDERS = (Compose, RandomApply, RandomChoice, RandomOrder)
 
 
 def engine_text(transform: Any) -> str | None:
@@ -34,10 +39,9 @@ def engine_text(transform: Any) -> str | None:
 
 def key_of(transform: Any) -> Any:
     """Return what changes whenever `callable_for` would return something else."""
-    if isinstance(transform, (Compose, RandomApply)):
-        return type(transform), getattr(transform, "p", None), tuple(map(key_of, transform.transforms))
-    if _is_theirs_with_steps(transform):
-        return id(transform), getattr(transform, "p", None), tuple(map(key_of, transform.transforms))
+    if isinstance(transform, HOLDERS) or _is_theirs_with_steps(transform):
+        own = type(transform) if isinstance(transform, HOLDERS) else id(transform)
+        return own, repr(getattr(transform, "p", None)), tuple(map(key_of, transform.transforms))
     return (type(transform), transform._spec()) if isinstance(transform, Transform) else id(transform)
 
 
@@ -55,12 +59,24 @@ def callable_for(transform: Any) -> Callable[[Any], Any]:
             "it, or remove that step"
         ) from None
     name = type(transform).__name__
-    if isinstance(transform, (Compose, RandomApply)):
-        steps = list(map(callable_for, transform.transforms))
-        return theirs.Compose(steps) if isinstance(transform, Compose) else theirs.RandomApply(steps, transform.p)
+    if isinstance(transform, HOLDERS):
+        weights = {"p": transform.p} if isinstance(transform, (RandomApply, RandomChoice)) else {}
+        return getattr(theirs, name)(list(map(callable_for, transform.transforms)), **weights)
     if not hasattr(theirs, name):
         theirs = importlib.import_module("torchvision.transforms.v2")
-    return getattr(theirs, name)(**_arguments(transform, theirs))
+    return getattr(theirs, name)(**arguments_of(transform, theirs))
+
+
+def _called(transform: Transform, image: Any) -> Any:
+    """Return what a transform with steps that only Python has makes of an image."""
+    if isinstance(image, np.ndarray):
+        from PIL import Image
+
+        image = Image.fromarray(image)
+    return callable_for(transform)(image)
+
+
+in_python.append(_called)
 
 
 def _is_theirs_with_steps(transform: Any) -> bool:
@@ -79,7 +95,7 @@ def _with_steps_of_theirs(transform: Any) -> Any:
     return made
 
 
-def _arguments(transform: Transform, theirs: Any) -> dict[str, Any]:
+def arguments_of(transform: Transform, theirs: Any) -> dict[str, Any]:
     """Return the arguments of torchvision's transform of the same name."""
     made_with = inspect.signature(type(transform)).parameters
     given = {name: getattr(transform, name) for name in made_with if name != "mask_fill"}  # images alone run in Python

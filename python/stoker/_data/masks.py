@@ -31,11 +31,16 @@ class ImageMaskFolder(_Masks):
             formats must be grey.)
         transform: One of stoker.transforms or torchvision's, for the image; the mask follows.
         suffix: What the names of masks have before the extension, such as "_mask".
+        transforms: In place of `transform`, with steps of your own: each is called with the image and the mask, and returns
+            both. Both are Pillow's, the mask of mode "L", unless a step before has made something else of them. The steps
+            before the first one of yours run in the engine; those behind it are torchvision's v2. With several masks, or
+            with boxes (a tv_tensor) and what belongs to them, a step gets a dict by the names of the fields in place of
+            the mask.
 
     Raises:
         FileNotFoundError: A folder does not exist.
         StokerError: Images lack their masks; the message names the first ones.
-        NotImplementedError: The transform has a step that the engine does not have.
+        NotImplementedError: `transform` has a step that the engine does not have.
 
     >>> from PIL import Image
     >>> for name in ("0", "1"):
@@ -49,12 +54,22 @@ class ImageMaskFolder(_Masks):
     >>> images, masks = next(iter(stoker.DataLoader(data, batch_size=2)))
     >>> tuple(images.shape), tuple(masks.shape), masks.dtype, int(masks.max())
     ((2, 3, 32, 32), (2, 32, 32), torch.uint8, 7)
+    >>> from PIL import ImageChops
+    >>> def roll(image, mask):
+    ...     return ImageChops.offset(image, 5), ImageChops.offset(mask, 5)
+    >>> train = T.Compose([T.RandomCrop(32), roll, T.RandomHorizontalFlip(), T.ToTensor()])
+    >>> data = stoker.datasets.ImageMaskFolder("photos", "masks", transforms=train)
+    >>> image, mask = data[0]
+    >>> tuple(image.shape), mask.shape
+    ((3, 32, 32), (32, 32))
     """
 
     _layout = "stems"
 
-    def __init__(self, images: Any, masks: Any, transform: Any = None, *, suffix: str = "") -> None:
-        super().__init__(images, masks, transform, suffix=suffix)
+    def __init__(
+        self, images: Any, masks: Any, transform: Any = None, *, suffix: str = "", transforms: Any = None
+    ) -> None:
+        super().__init__(images, masks, transform, transforms, suffix=suffix)
 
 
 class VOCSegmentation(_Masks):
@@ -64,14 +79,22 @@ class VOCSegmentation(_Masks):
         root: The folder that contains VOCdevkit, as torchvision's class takes it.
         year: "2007" to "2012".
         image_set: A list in ImageSets/Segmentation: "train", "val" or "trainval".
-        transform: As in ImageMaskFolder.
+        transform, transforms: As in ImageMaskFolder.
     """
 
     _layout = "voc"
 
-    def __init__(self, root: Any, year: str = "2012", image_set: str = "train", transform: Any = None) -> None:
+    def __init__(
+        self,
+        root: Any,
+        year: str = "2012",
+        image_set: str = "train",
+        transform: Any = None,
+        *,
+        transforms: Any = None,
+    ) -> None:
         self.year, self.image_set = year, image_set
-        super().__init__(voc_folder(root, year), None, transform, set=image_set)
+        super().__init__(voc_folder(root, year), None, transform, transforms, set=image_set)
 
 
 class OxfordIIITPet(Classes, _Masks):
@@ -80,13 +103,20 @@ class OxfordIIITPet(Classes, _Masks):
     Args:
         root: The folder that contains oxford-iiit-pet, as torchvision's class takes it.
         split: "trainval" or "test".
-        transform: As in ImageMaskFolder.
+        transform, transforms: As in ImageMaskFolder.
     """
 
     _layout = "pets"
 
-    def __init__(self, root: Any, split: Literal["trainval", "test"] = "trainval", transform: Any = None) -> None:
-        super().__init__(os.path.join(os.fsdecode(root), "oxford-iiit-pet"), None, transform, set=split)
+    def __init__(
+        self,
+        root: Any,
+        split: Literal["trainval", "test"] = "trainval",
+        transform: Any = None,
+        *,
+        transforms: Any = None,
+    ) -> None:
+        super().__init__(os.path.join(os.fsdecode(root), "oxford-iiit-pet"), None, transform, transforms, set=split)
 
 
 class Cityscapes(_Masks):
@@ -97,7 +127,7 @@ class Cityscapes(_Masks):
         split: "train", "val", "test" or "train_extra".
         mode: "fine" or "coarse".
         target_type: "semantic" for classes (labelIds). Masks of instances have 16 bits, which do not fit.
-        transform: As in ImageMaskFolder.
+        transform, transforms: As in ImageMaskFolder.
     """
 
     _layout = "cityscapes"
@@ -109,10 +139,12 @@ class Cityscapes(_Masks):
         mode: Literal["fine", "coarse"] = "fine",
         target_type: Literal["semantic"] = "semantic",
         transform: Any = None,
+        *,
+        transforms: Any = None,
     ) -> None:
         if mode not in ("fine", "coarse"):
             raise ValueError(f'mode={mode!r}: allowed are "fine" and "coarse"')
         if target_type != "semantic":
             raise NotImplementedError(f'target_type={target_type!r}: only "semantic" is supported')
         folder = "gtFine" if mode == "fine" else "gtCoarse"
-        super().__init__(root, None, transform, set=split, mode=folder, suffix=f"{folder}_labelIds.png")
+        super().__init__(root, None, transform, transforms, set=split, mode=folder, suffix=f"{folder}_labelIds.png")

@@ -15,12 +15,12 @@ class Pairs(FieldDataset):
 
     _layout: ClassVar[str]
 
-    def __init__(self, images: Any, targets: Any, transform: Any, **options: Any) -> None:
+    def __init__(self, images: Any, targets: Any, transform: Any, transforms: Any = None, **options: Any) -> None:
         self._paths = tuple(
             None if path is None else os.path.expanduser(os.fsdecode(path)) for path in (images, targets)
         )
         self._options = options
-        super().__init__(transform)
+        super().__init__(transform, transforms)
 
     def _open(self) -> _ext.Dataset:
         images, targets = self._paths

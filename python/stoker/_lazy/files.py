@@ -127,7 +127,7 @@ def _opened_kind(kind: type) -> type:
     return Alike(kind.__name__, (_OpenedFile, kind), {}, own=kind)
 
 
-_FORMATS = {"JPEG", "PNG", "WEBP", "BMP"}
+_FORMATS = {"JPEG", "PNG", "WEBP", "BMP", "PPM"}
 
 
 def make_open(original: Callable[..., Any], is_on: Callable[[], bool]) -> Callable[..., Any]:

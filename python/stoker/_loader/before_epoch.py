@@ -61,11 +61,11 @@ def reopen_if_changed(loader: Any) -> None:
 
 def settle_epoch(loader: Any) -> None:
     """Determine the next epoch of a dataset in Python: a sampler whose epoch was set decides it, and a loaded state of
-    another epoch is dropped. The sampler of a share follows the loader's count of epochs."""
+    another epoch is dropped. The sampler of a share, and the engine's shuffle, follow the loader's count of epochs."""
     epoch = sampler_epoch(loader.sampler, loader.batch_sampler)
     if epoch is not None and epoch != loader._sampler_epoch:
         loader._epochs.set(epoch)
-    if loader._share is not None:
+    if loader._share is not None or getattr(loader.sampler, "is_keyed", False):
         pending = loader._epochs.pending
         epoch = loader._epochs.next if pending is None else int(pending["epoch"])
         loader.sampler.set_epoch(epoch)

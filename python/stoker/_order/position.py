@@ -27,7 +27,7 @@ from torch.utils.data import (
     WeightedRandomSampler,
 )
 
-from .ranks import samplers_in
+from .ranks import InOrder, Keyed, samplers_in
 from .shares import (
     DEALERS,
     Dealt,
@@ -46,7 +46,8 @@ from .shares import (
 )
 
 VERSION = 1
-_TORCHS = (RandomSampler, SequentialSampler, SubsetRandomSampler, WeightedRandomSampler, *DEALERS)
+_DRAWLESS = (SequentialSampler, InOrder, Keyed, *DEALERS)  # what they give follows from their attributes
+_KNOWN = (RandomSampler, SubsetRandomSampler, WeightedRandomSampler, *_DRAWLESS)
 
 
 def has_state(thing: Any) -> bool:
@@ -92,7 +93,7 @@ def _draws_from_default_generator(loader: Any) -> bool:
     inner = innermost(loader._index_sampler)
     return (
         loader._dataset_kind == 0
-        and type(inner) not in (SequentialSampler, *DEALERS)
+        and type(inner) not in _DRAWLESS
         and getattr(inner, "generator", None) is None
         and _stateful(loader._index_sampler) is None
     )
@@ -100,7 +101,7 @@ def _draws_from_default_generator(loader: Any) -> bool:
 
 def _global_generators(sampler: Any) -> dict[str, Any]:
     """Return the states of Python's and NumPy's generators if the sampler may draw from them."""
-    if _stateful(sampler) is not None or type(innermost(sampler)) in _TORCHS:
+    if _stateful(sampler) is not None or type(innermost(sampler)) in _KNOWN:
         return {}
     return {"python": _pythons_now(), "numpy": _numpys_now()}
 

@@ -8,7 +8,8 @@ import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from .._base.tensors import torch_if_installed
+from .._ext import order_indices
+from .._base.tensors import to_numpy, torch_if_installed
 from .._base.warn import warn_user
 
 _DEPTH = 5  # of samplers inside samplers
@@ -148,6 +149,25 @@ if torch_if_installed() is not None:
         def set_epoch(self, epoch: int) -> None:
             self.epoch = int(epoch)
 
+    class Keyed(Shuffled):
+        """The engine's shuffle for a loader whose dataset runs in Python, which sets the epoch. Without an epoch it is
+        torch's, for frameworks that put it into loaders of their own."""
+
+        is_keyed = True
+
+        def __init__(self, dataset: Any, generator: Any, seed: int | None) -> None:
+            super().__init__(dataset, generator=generator)
+            self._seed = seed
+
+        def __iter__(self) -> Iterator[int]:
+            if self.epoch is None:
+                return super().__iter__()
+            seed = self._seed
+            if seed is None:
+                seed = int((self.generator or sys.modules["torch"]).initial_seed()) % 2**64
+            order = order_indices(len(self.data_source), kind="shuffle", seed=seed, epoch=self.epoch)
+            return iter(to_numpy(order).tolist())
+
     class InOrder(SequentialSampler):
         """torch's SequentialSampler, with an epoch for the engine to read."""
 
@@ -162,10 +182,12 @@ if torch_if_installed() is not None:
         shares_for_stoker = True
 
 
-def engine_sampler(dataset: Any, shuffle: bool | None, generator: Any) -> Any:
+def engine_sampler(dataset: Any, shuffle: bool | None, generator: Any, order: str, seed: int | None) -> Any:
     """Return loader.sampler for a loader whose order the engine draws: frameworks inspect it and set its epoch."""
     if torch_if_installed() is None:
         return None
+    if shuffle and order == "stoker":
+        return Keyed(dataset, generator, seed)
     return Shuffled(dataset, generator=generator) if shuffle else InOrder(dataset)
 
 

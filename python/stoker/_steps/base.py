@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._base.suggest import SuggestsKeywords, suggests_keywords
-from .._base.tensors import default_seed, torch_if_installed
+from .._base.tensors import next_epoch, torch_if_installed
 from .._base.unmodified import changes_of_step
 from . import single
 from .arguments import op
@@ -53,12 +53,22 @@ class Transform(SuggestsKeywords):
 
         Returns:
             A uint8 array of shape height x width x channels, or, once a transform has made a tensor, a
-            tensor of shape channels x height x width (torch's where torch is installed, else NumPy's).
+            tensor of shape channels x height x width (torch's where torch is installed, else NumPy's). If it has a step
+            that the engine does not have, Python runs all of it, with torchvision's steps, and the result is the last
+            step's.
 
         Raises:
             TypeError: `img` is not an image.
         """
-        out = functional_apply(self, img, seed=default_seed(), _epoch=next(_calls))
+        try:
+            text = pipeline_text(self)
+        except Blocked:
+            if not in_python:
+                raise
+            return in_python[0](self, img)
+        out = single.run(
+            text, img, next_epoch(_calls), seed=0, dtype=None, memory_format=None, pillow=13
+        )
         if not self._makes_tensor:
             return np.ascontiguousarray(out.transpose(1, 2, 0))
         torch = torch_if_installed()
@@ -251,6 +261,7 @@ resize(size=[24,24], interpolation=bilinear)}'
 # How to make one of our transforms from one of torchvision's, by the name of its class. _torchvision.py fills it:
 # the table needs the classes of transforms.py, which are built on those here.
 converters: dict[str, Callable[[Any], Transform]] = {}
+in_python: list[Callable[[Transform, Any], Any]] = []  # what calls a transform with steps that only Python has
 
 # Steps that torchvision computes with other arithmetic once the image is a tensor: not with Pillow's integers.
 _DIFFERS_ON_TENSORS = {
@@ -381,8 +392,6 @@ def functional_apply(
     dtype: Any = None,
     memory_format: Any = None,
     pillow: int = 13,
-    *,
-    _epoch: int = 0,
 ) -> np.ndarray:
     """Run a transform on one image, with the result that a DataLoader would give.
 
@@ -410,7 +419,7 @@ def functional_apply(
     return single.run(
         pipeline_text(transform),
         image,
-        _epoch,
+        0,
         seed=seed,
         dtype=dtype,
         memory_format=memory_format,

@@ -11,6 +11,8 @@ from typing import Any
 
 from torch.utils.data import Subset, default_collate
 
+from .._data.base import EngineDataset
+from .._data.fields import collated
 from .._lazy import switch as lazy
 from .._order.position import has_state
 from .collate import stacks_as_torch
@@ -116,10 +118,20 @@ class Fetcher:
             first = indices[0] if isinstance(indices, (list, tuple)) else indices
             seed_sample(key[0], key[1], "collate", plain_index(first))
         try:
-            return self._collate(samples, *room)
+            return self._collated(samples, *room)
         finally:
             if room:
                 room[0].rows = None  # a reference cycle would keep the batch's memory mapped until a collection
+
+    def _collated(self, samples: Any, *room: Any) -> Any:
+        """Return a batch; of a dataset of stoker.datasets with the structure that the engine gives it."""
+        own = isinstance(self._dataset, EngineDataset) and self._job.batched
+        if not own or self._job.collate_fn is not default_collate or not samples:
+            return self._collate(samples, *room)
+        kinds = self._dataset._kinds()
+        if any(type(sample) is not tuple or len(sample) != len(kinds) for sample in samples):
+            return self._collate(samples, *room)  # a subclass has made them
+        return collated(kinds, samples, lambda column: self._collate(column, *room))
 
     def _samples(self, indices: Any, key: Any, put: Callable[[Any, int], Any]) -> Any:
         if self._iterator is not None:

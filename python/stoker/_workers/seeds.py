@@ -15,6 +15,8 @@ import torch
 from torch.utils.data import BatchSampler, DistributedSampler, RandomSampler, SequentialSampler
 from torch.utils.data._utils import worker as _torch_worker
 
+from .._order.ranks import InOrder, Keyed
+
 
 def seed_worker(base_seed: int, worker: int) -> int:
     """Seed a worker process as torch does."""
@@ -71,7 +73,7 @@ class Occurrences:
         self._kept = kept
         inner = sampler.sampler if type(sampler) is BatchSampler else sampler
         kind = type(inner)
-        self._never = kind is SequentialSampler or kind is RandomSampler and not inner.replacement
+        self._never = kind in (SequentialSampler, InOrder, Keyed) or kind is RandomSampler and not inner.replacement
         # It repeats samples only at the end of an epoch, on another rank.
         self._never = self._never or kind is DistributedSampler
         self._count: Counter[Any] = Counter()
