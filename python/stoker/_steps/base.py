@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import numbers
 from collections.abc import Callable, Iterator, Sequence
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,8 @@ class Transform(SuggestsKeywords):
     _makes_tensor = False  # the result is a tensor, channels first
     _wants_tensor = False  # the input must be a tensor
     _deferred = False  # makes a tensor, but only when a later op needs one (v2's ToImage)
+    _wants_image = False  # fails on tensors in torchvision
+    _triples = False  # makes three channels of a tensor that has one
 
     def _spec(self) -> str:
         """Return this transform as part of a pipeline's text."""
@@ -124,20 +127,39 @@ class Compose(Transform):
 
     def _parts(self, grey: bool) -> list[str]:
         parts: list[str] = []
-        deferred = False
+        deferred = is_tensor = False
         _refuse_other_arithmetic(self.transforms)
         for transform in _flat(self.transforms):
+            if transform._wants_image and is_tensor:
+                raise NotImplementedError("a function that takes images comes after the image has become a tensor")
+            is_tensor = is_tensor or transform._makes_tensor
             if transform._wants_tensor and deferred:
                 parts.append("pil_to_tensor")
                 deferred = False
             deferred = deferred or transform._deferred
             parts.append(transform._spec_of_grey() if grey else transform._spec())
+            if transform._triples:
+                parts.insert(_place_of_tensor(parts), op("grayscale", num_output_channels=3))
+                grey = False
             if parts[-1].startswith("grayscale"):
                 grey = "num_output_channels=3" not in parts[-1]
         return list(filter(None, parts))
 
     def __repr__(self) -> str:
         return "\n    ".join([f"{type(self).__name__}(", *(str(t) for t in self.transforms)]) + "\n)"
+
+
+_ON_VALUES = ("normalize", "arithmetic", "convert_image_dtype")
+
+
+def _place_of_tensor(parts: list[str]) -> int:
+    """Return where the image becomes a tensor, if what follows treats all channels alike."""
+    for at in range(len(parts) - 1, -1, -1):
+        if parts[at] in ("to_tensor", "pil_to_tensor"):
+            return at
+        if parts[at] and not parts[at].startswith(_ON_VALUES):
+            break
+    raise NotImplementedError("repeat(3, 1, 1) is compiled behind ToTensor, ConvertImageDtype, Normalize and the like only")
 
 
 class RandomApply(Transform):
@@ -258,9 +280,9 @@ resize(size=[24,24], interpolation=bilinear)}'
 
 # ---- transforms of torchvision ----
 
-# How to make one of our transforms from one of torchvision's, by the name of its class. _torchvision.py fills it:
-# the table needs the classes of transforms.py, which are built on those here.
-converters: dict[str, Callable[[Any], Transform]] = {}
+# How to make one of our transforms from one of torchvision's, by the name of its class; "function": from a user's
+# function, or None. from_torchvision.py fills it: the table needs the classes of transforms.py, which are built on those here.
+converters: dict[str, Callable[[Any], Any]] = {}
 in_python: list[Callable[[Transform, Any], Any]] = []  # what calls a transform with steps that only Python has
 
 # Steps that torchvision computes with other arithmetic once the image is a tensor: not with Pillow's integers.
@@ -312,8 +334,17 @@ def compile_transform(transform: Any) -> Transform:
         if changes:
             raise Blocked([Blocker(TRANSFORM, why, "", transform) for why in changes])
         return converters[kind.__name__](transform)
+    step = converters["function"](transform) if kind is FunctionType and "function" in converters else None
+    if step is not None:
+        return step
+    raise unknown(transform)
+
+
+def unknown(transform: Any) -> Blocked:
+    """Return what to raise for a transform that the engine does not have."""
+    kind = type(transform)
     why = f"the transform {transform!r} ({kind.__module__}.{kind.__qualname__}) cannot be compiled"
-    raise Blocked([Blocker(TRANSFORM, why, "remove it, or use one of stoker.transforms", transform)])
+    return Blocked([Blocker(TRANSFORM, why, "remove it, or use one of stoker.transforms", transform)])
 
 
 def _refuse_other_arithmetic(transforms: Any) -> None:
