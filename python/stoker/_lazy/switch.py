@@ -55,16 +55,28 @@ def _patch_pillow(name: str) -> Callable[[], None]:
     return undo
 
 
+def _patch_by(patch: Callable[[str], Callable[[], None]], name: str) -> Callable[[], None]:
+    _undo[name] = lambda: patch(name)()  # for a child that is forked meanwhile: completes it, then undoes it
+    return patch(name)
+
+
 def _patch_transforms(name: str) -> Callable[[], None]:
     from . import compose
 
-    _undo[name] = lambda: compose.patch(name)()  # for a child that is forked meanwhile: completes it, then undoes it
-    return compose.patch(name)
+    return _patch_by(compose.patch, name)
+
+
+def _patch_ops(name: str) -> Callable[[], None]:
+    from . import pillow_ops
+
+    return _patch_by(pillow_ops.patch, name)
 
 
 # By the module that is patched: how, and the module of this package that does it.
 _PATCHES: dict[str, tuple[Callable[[str], Callable[[], None]], str]] = {
     "PIL.Image": (_patch_pillow, "files"),
+    "PIL.ImageOps": (_patch_ops, "pillow_ops"),
+    "PIL.ImageEnhance": (_patch_ops, "pillow_ops"),
     "torchvision.transforms.transforms": (_patch_transforms, "compose"),
     "torchvision.transforms.v2": (_patch_transforms, "compose"),
     "torchvision.transforms._presets": (_patch_transforms, "compose"),
