@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import io
+import re
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -279,5 +280,6 @@ def _for_batch(part: Any) -> Any:
 
 def joint_of(transform: Any, masks: str | None, boxes: str | None, refusal: Callable[[str], str | None]) -> Joint:
     """Return what applies a transform to images with these masks and boxes, named as the engine takes them."""
-    groups = [group.split("+") for group in boxes.split(",")] if boxes else []
+    # Without their format: the engine has made it left, top, right, bottom in pixels.
+    groups = [re.sub("=[^+]*", "", group).split("+") for group in boxes.split(",")] if boxes else []
     return Joint(transform, masks.split(",") if masks else [], groups, refusal)

@@ -80,6 +80,8 @@ _PATCHES: dict[str, tuple[Callable[[str], Callable[[], None]], str]] = {
     "torchvision.transforms.transforms": (_patch_transforms, "compose"),
     "torchvision.transforms.v2": (_patch_transforms, "compose"),
     "torchvision.transforms._presets": (_patch_transforms, "compose"),
+    "timm.data.transforms": (_patch_transforms, "compose"),
+    "timm.data.auto_augment": (_patch_transforms, "compose"),
 }
 
 
