@@ -285,6 +285,13 @@ PyMethodDef ext_functions[] = {
      "__arrow_c_array__ returned."},
     {"pillow_write", ext_pillow_write, METH_VARARGS,
      "pillow_write(array, data): replace the pixels of such an image by RGB bytes."},
+    {"copy_packed", ext_copy_packed, METH_VARARGS,
+     "copy_packed(out, array) -> whether it could: copy an array with three axes into a packed one of "
+     "its shape. It can if these are bytes, height x width x 3 with pixels in any order, or floats, 3 x "
+     "height x width whose channels are interleaved. The two share no memory."},
+    {"through_table", ext_through_table, METH_VARARGS,
+     "through_table(out, data, table): replace bytes by floats. `table` has one float for each of 256 "
+     "values, or three, for data whose channels alternate."},
     {"order_indices", (PyCFunction)(void (*)(void))order_indices, METH_VARARGS | METH_KEYWORDS,
      "order_indices(count, *, kind='torch', seed=0, epoch=0, rank=0, world=1, drop_uneven=False, "
      "epoch_fixed=False, indices=None, weights=None, draws=0) -> a Tensor of sample numbers."},

@@ -26,6 +26,7 @@ from .._base.unmodified import changes_of_step, in_place_of
 from .._steps.base import compile_transform
 from .colours import COLOURS
 from .images import Lazy, deferred, is_lazy
+from .patch import Patch
 from .pixels import REFUSALS, Decoded, single_of, text_of_mode
 
 _PRESET = "ImageClassification"
@@ -295,33 +296,6 @@ def _wrapped_step(original: Callable[..., Any]) -> Callable[..., Any]:
 # ---- patches ----
 
 
-class _Patch:
-    """An attribute that is replaced while images are lazy. It is created once and applied many times: in a process that
-    fetches samples itself, for every batch."""
-
-    def __init__(self, owner: Any, attribute: str, wrap: Callable[[Any], Any]) -> None:
-        self._owner = owner
-        self._attribute = attribute
-        self._before = getattr(owner, attribute)
-        self._inherited = attribute not in vars(owner)
-        self._ours = wrap(self._before)
-
-    def do(self) -> bool:
-        """Apply it, and return whether that was possible."""
-        if getattr(self._owner, self._attribute) is not self._before:  # somebody else has patched it
-            return False
-        setattr(self._owner, self._attribute, self._ours)
-        return True
-
-    def undo(self) -> None:
-        if vars(self._owner).get(self._attribute) is not self._ours:
-            return
-        if self._inherited:
-            delattr(self._owner, self._attribute)
-        else:
-            setattr(self._owner, self._attribute, self._before)
-
-
 class _Class:
     """A class of torchvision that is known here, and patched if it has to look for lazy images."""
 
@@ -330,7 +304,7 @@ class _Class:
         self._name = name
         wrap = _wrapped_compose if name == "Compose" else _wrapped_step if name in _MAKE_TENSORS else None
         attribute = "forward" if hasattr(kind, "forward") else "__call__"
-        self._patch = _Patch(kind, attribute, wrap) if wrap else None
+        self._patch = Patch(kind, attribute, wrap) if wrap else None
 
     def do(self) -> None:
         if self._patch is None or self._patch.do():
@@ -377,11 +351,11 @@ def _kernels() -> list[_Kernel]:
 
 
 @functools.cache
-def _patches(module_name: str) -> list[_Class | _Patch | _Kernel]:
-    out: list[_Class | _Patch | _Kernel] = [*_classes_of(sys.modules[module_name])]
+def _patches(module_name: str) -> list[_Class | Patch | _Kernel]:
+    out: list[_Class | Patch | _Kernel] = [*_classes_of(sys.modules[module_name])]
     functions: Any = sys.modules.get("torchvision.transforms._functional_pil")
     if module_name == "torchvision.transforms.transforms" and functions is not None:
-        out += [_Patch(functions, name, one.wrapped) for name, one in COLOURS.items() if hasattr(functions, name)]
+        out += [Patch(functions, name, one.wrapped) for name, one in COLOURS.items() if hasattr(functions, name)]
     if module_name == "torchvision.transforms.v2":
         out += _kernels()
     return out

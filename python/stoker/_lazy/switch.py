@@ -62,13 +62,33 @@ def _patch_transforms(name: str) -> Callable[[], None]:
     return compose.patch(name)
 
 
+def _patch_functions(name: str) -> Callable[[], None]:
+    """Patch functions of OpenCV, or of Albumentations."""
+    patches = sys.modules[f"{__package__}.{_PATCHES[name][1]}"].patches(name, _is_on)
+
+    def undo() -> None:
+        for one in patches:
+            one.undo()
+
+    _undo[name] = undo  # first, for a child that is forked meanwhile
+    for one in patches:
+        one.do()
+    return undo
+
+
 # By the module that is patched: how, and the module of this package that does it.
 _PATCHES: dict[str, tuple[Callable[[str], Callable[[], None]], str]] = {
     "PIL.Image": (_patch_pillow, "files"),
+    "cv2": (_patch_functions, "opencv"),
+    "albucore.functions": (_patch_functions, "albumentations"),
+    "albumentations.core.transforms_interface": (_patch_functions, "albumentations"),
     "torchvision.transforms.transforms": (_patch_transforms, "compose"),
     "torchvision.transforms.v2": (_patch_transforms, "compose"),
     "torchvision.transforms._presets": (_patch_transforms, "compose"),
 }
+
+# These are patched when a context begins, the others when one of them is used.
+_AT_ONCE = ("PIL.Image", "cv2", "albucore.functions", "albumentations.core.transforms_interface")
 
 
 def look() -> None:
@@ -105,16 +125,20 @@ def _is_imported(name: str) -> bool:
 
 
 def _begin() -> None:
-    """Patch Pillow's open only. Transforms are patched when it is called."""
+    """Patch what reads images, and what needs no lazy ones. Other transforms are patched when that is called."""
     global _contexts
-    pillow = "PIL.Image"
-    has_pillow = _is_imported(pillow)
-    if has_pillow:
-        _import_patch(pillow)
+    present = [name for name in _AT_ONCE if _is_imported(name)]
+    for name in present:
+        _import_patch(name)
     with _lock.held():
         _contexts += 1
-        if has_pillow and pillow not in _undo:
-            _undo[pillow] = _patch_pillow(pillow)
+        _patch_if_not(present)
+
+
+def _patch_if_not(names: list[str]) -> None:
+    for name in names:
+        if name not in _undo:
+            _undo[name] = _PATCHES[name][0](name)
 
 
 def _end() -> None:
@@ -135,10 +159,10 @@ def _begin_child() -> None:
     """Leave the contexts of threads that a forked child does not have, and patches that one of them had not finished."""
     global _contexts
     _contexts = _here.depth + _everywhere
-    pillow = "PIL.Image" in _undo
+    patched = [name for name in _AT_ONCE if name in _undo]
     _undo_all()
-    if _contexts and pillow:
-        _undo["PIL.Image"] = _patch_pillow("PIL.Image")
+    if _contexts:
+        _patch_if_not(patched)
 
 
 _lock = Lock(_begin_child)
