@@ -131,6 +131,10 @@ void ext_rescue_free(struct ext_rescue *self);
  * which the caller releases and frees; NULL with an exception. */
 Py_buffer *ext_pixels(PyObject *images, PyObject *labels, struct stoker_pixels *out, Py_ssize_t *count);
 
+/* ---- cv.c ---- */
+
+PyObject *ext_cv_run(PyObject *module, PyObject *args);
+
 /* ---- pillow.c ---- */
 
 PyObject *ext_pillow_read(PyObject *module, PyObject *array);
