@@ -135,6 +135,7 @@ Py_buffer *ext_pixels(PyObject *images, PyObject *labels, struct stoker_pixels *
 
 PyObject *ext_copy_packed(PyObject *module, PyObject *args);
 PyObject *ext_through_table(PyObject *module, PyObject *args);
+
 /* ---- cv.c ---- */
 
 PyObject *ext_cv_run(PyObject *module, PyObject *args);

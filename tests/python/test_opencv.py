@@ -216,6 +216,51 @@ def test_functions_are_opencvs_again_and_only_this_thread_is_concerned(by_engine
     assert (cv2.imread, cv2.imdecode) == before
 
 
+# ---- functions that the engine has ----
+
+
+def outcome(function, *args, **named):
+    try:
+        return function(*args, **named)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def test_resizes_are_opencvs():
+    rng = np.random.default_rng(23)
+    for n in range(120):
+        shape = (*rng.integers(1, 70, 2), *[(), (3,), (1,), (4,), (2,)][n % 5])
+        image = rng.integers(0, 256, shape, np.uint8)
+        image = [image, image[::2], image[:, ::-1], image.astype(np.float32), np.asfortranarray(image)][n // 5 % 5]
+        size = tuple(int(side) for side in rng.integers(0, 90, 2))
+        calls = [((image, size), {"interpolation": int(rng.integers(0, 6))}), ((image, None), {"fx": 0.5, "fy": 1.7})]
+        calls += [((image, size, np.zeros_like(image)), {}), ((image,), {}), ((image, size), {"interpolation": "x"})]
+        for args, named in calls:
+            wanted = outcome(cv2.resize, *args, **named)
+            with stoker.lazy_images():
+                found = outcome(cv2.resize, *args, **named)
+            assert type(found) is type(wanted)
+            if isinstance(wanted, str):
+                assert found == wanted
+            else:
+                assert_same(wanted, found)
+
+
+def test_another_setting_of_opencv_leaves_functions_to_it(monkeypatch):
+    image = np.array(picture(3, 60, 50))
+    with stoker.lazy_images():
+        cv2.resize(image, (20, 30))
+        functions = opencv._kernels(opencv._settings())
+        cv2.setUseOptimized(False)
+        try:
+            assert opencv._kernels(opencv._settings()) == {}
+            found = cv2.resize(image, (20, 30))
+        finally:
+            cv2.setUseOptimized(True)
+        assert opencv._kernels(opencv._settings()) == functions
+    assert found.shape == (30, 20, 3)
+
+
 # ---- copies ----
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cv2.imread and cv2.imdecode of ordinary JPEGs by the engine's decoder, which takes about half the time of OpenCV's.
+"""OpenCV's functions in the engine: images in bytes, of which `_steps/cv.py` knows the arithmetic, and ordinary JPEGs, which
+its decoder makes in about half of OpenCV's time.
 
 An array's memory can be read by any library at any time, so an array cannot be lazy as an image of Pillow can: it is
 decoded at once, and whole. Only regular colour JPEGs that are upright are decoded here. Everything else (other formats
@@ -19,7 +20,8 @@ from typing import Any
 import numpy as np
 
 from .. import _ext
-from .._base.unmodified import in_place_of
+from .._base.unmodified import in_place_of, original_of
+from .._steps import cv
 from .patch import IsOn, Patch, function_patches
 
 _BYTES_MOST = 1 << 26  # of a file that is read whole before it is known to be for the engine
@@ -174,11 +176,6 @@ def _takes(flags: Any) -> bool:
 # ---- the functions that take the place of OpenCV's ----
 
 
-def original_of(function: Any) -> Any:
-    """Return OpenCV's function, whether it is replaced at the moment or not."""
-    return getattr(function, "_stoker_original", function)
-
-
 def _imread(original: Any, is_on: IsOn) -> Any:
     def imread(*args: Any, **named: Any) -> Any:
         out = None
@@ -208,7 +205,40 @@ def _is_file(data: Any) -> bool:
     return data[: len(_JPEG)].tobytes() == _JPEG
 
 
-_FUNCTIONS: dict[str, Callable[[Any, IsOn], Any]] = {"imread": _imread, "imdecode": _imdecode}
+def _settings() -> Any:
+    """Return what OpenCV's arithmetic depends on, and scripts can change."""
+    cv2: Any = sys.modules["cv2"]
+    return cv2.useOptimized(), *(getattr(getattr(cv2, "ipp", None), name, bool)() for name in _IPP)
+
+
+_IPP = ("useIPP", "useIPP_NotExact")
+
+
+@functools.cache
+def _kernels(settings: Any) -> dict[str, Any]:
+    """Return the functions that the engine has, compared with these settings. With others nothing is replaced."""
+    try:
+        return cv.functions() if _kernels.cache_info().currsize == 0 else {}
+    except Exception:  # an OpenCV that has other functions: they stay its own
+        return {}
+
+
+def _by_kernel(name: str) -> Callable[[Any, IsOn], Any]:
+    def wrap(original: Any, is_on: IsOn) -> Any:
+        def function(*args: Any, **named: Any) -> Any:
+            ours = _kernels(_settings()).get(name, original) if is_on() else original
+            return ours(*args, **named)
+
+        return in_place_of(original, function)
+
+    return wrap
+
+
+_FUNCTIONS: dict[str, Callable[[Any, IsOn], Any]] = {
+    "imread": _imread,
+    "imdecode": _imdecode,
+    **{name: _by_kernel(name) for name in cv.names()},
+}
 
 
 @functools.cache

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import _ext
+from .._base.unmodified import original_of
 
 _SIDE = 32766  # pixels at most
 _CHANNELS = 4
@@ -152,6 +153,11 @@ _FUNCTIONS = [Function("resize", _resize, _resize_samples)]
 _compared: dict[str, Function] | None = None
 
 
+def names() -> list[str]:
+    """Return the functions of cv2 that the engine may have. Nothing is compared."""
+    return [function.__name__ for function in _FUNCTIONS]
+
+
 def functions() -> dict[str, Function]:
     """Return the functions of cv2, by name, that the engine makes faster and with the bytes of the installed OpenCV.
 
@@ -163,6 +169,6 @@ def functions() -> dict[str, Function]:
         import cv2
 
         level = next(detail for kind, detail, *_ in _ext.features() if kind == "kernels")
-        usable = [f for f in _FUNCTIONS if f.compare(getattr(cv2, f.__name__))] if level in _VECTORS else []
+        usable = [f for f in _FUNCTIONS if f.compare(original_of(getattr(cv2, f.__name__)))] if level in _VECTORS else []
         _compared = {function.__name__: function for function in usable}
     return _compared
