@@ -776,6 +776,14 @@ STOKER_API int stoker_single_run(struct stoker_single *single, const struct stok
                                  uint64_t seed, uint64_t epoch, uint64_t sample,
                                  struct stoker_tensor *out, struct stoker_error *err);
 
+/* Runs one operation on an array of pixels with OpenCV's arithmetic: see [Arrays]. `in` and `out` are
+ * uint8 [H, W, C] without gaps inside of a row, 1 to 4 channels, which do not overlap. `tables` are
+ * arrays without gaps that the operation needs beside its numbers. Any thread. */
+STOKER_API int stoker_cv_run(const char *op, const double *numbers, uint32_t number_count,
+                             const struct stoker_tensor *tables, uint32_t table_count,
+                             const struct stoker_tensor *in, const struct stoker_tensor *out,
+                             struct stoker_error *err);
+
 /* Whether this is a JPEG (baseline, 8 bits, grey or three components) without any irregularity from its
  * first byte to its end marker, as far as that can be checked without decoding. Decoding such a file
  * does not fail. Any thread. */
@@ -1192,6 +1200,16 @@ STOKER_API void stoker_gpu_watch_close(struct stoker_gpu_watch *watch);
  * work of other streams that may still read a released batch), and for the files that JPEG hardware is
  * decoding (64 at most per thread). While the hardware is being started, it waits for the current call
  * of nvJPEG, which can take about a second.
+ */
+
+/* [Arrays]
+ *
+ * stoker_cv_run gives the bytes of a function of OpenCV 5 for uint8 arrays. OpenCV has other code for
+ * other CPUs: whoever needs its bytes on a machine compares a few arrays first, as the Python package
+ * does.
+ *
+ *   resize_nearest, resize_linear, resize_area
+ *     cv2.resize with INTER_NEAREST, INTER_LINEAR or INTER_AREA, to the size of `out`.
  */
 
 /* [Resume]

@@ -131,6 +131,15 @@ void ext_rescue_free(struct ext_rescue *self);
  * which the caller releases and frees; NULL with an exception. */
 Py_buffer *ext_pixels(PyObject *images, PyObject *labels, struct stoker_pixels *out, Py_ssize_t *count);
 
+/* ---- arrays.c: functions of the module ---- */
+
+PyObject *ext_copy_packed(PyObject *module, PyObject *args);
+PyObject *ext_through_table(PyObject *module, PyObject *args);
+
+/* ---- cv.c ---- */
+
+PyObject *ext_cv_run(PyObject *module, PyObject *args);
+
 /* ---- pillow.c ---- */
 
 PyObject *ext_pillow_read(PyObject *module, PyObject *array);

@@ -274,6 +274,8 @@ PyMethodDef ext_functions[] = {
     {"features", features, METH_NOARGS,
      "Return the features of this build: (kind, name, detail, present), ..."},
     {"ops", ops, METH_NOARGS, "Return the ops of pipelines: (name, help), ..."},
+    {"cv_run", ext_cv_run, METH_VARARGS,
+     "cv_run(op, numbers, tables, array, out): one operation with OpenCV's arithmetic, as stoker_cv_run."},
     {"decode", (PyCFunction)(void (*)(void))decode, METH_VARARGS | METH_KEYWORDS,
      "decode(data, region=None, name=..., exif_rotate=False, pixel_limit=...) -> RGB pixels as a "
      "Tensor."},
@@ -285,6 +287,13 @@ PyMethodDef ext_functions[] = {
      "__arrow_c_array__ returned."},
     {"pillow_write", ext_pillow_write, METH_VARARGS,
      "pillow_write(array, data): replace the pixels of such an image by RGB bytes."},
+    {"copy_packed", ext_copy_packed, METH_VARARGS,
+     "copy_packed(out, array) -> whether it could: copy an array with three axes into a packed one of "
+     "its shape. It can if these are bytes, height x width x 3 with pixels in any order, or floats, 3 x "
+     "height x width whose channels are interleaved. The two share no memory."},
+    {"through_table", ext_through_table, METH_VARARGS,
+     "through_table(out, data, table): replace bytes by floats. `table` has one float for each of 256 "
+     "values, or three, for data whose channels alternate."},
     {"order_indices", (PyCFunction)(void (*)(void))order_indices, METH_VARARGS | METH_KEYWORDS,
      "order_indices(count, *, kind='torch', seed=0, epoch=0, rank=0, world=1, drop_uneven=False, "
      "epoch_fixed=False, indices=None, weights=None, draws=0) -> a Tensor of sample numbers."},

@@ -16,7 +16,7 @@ from watching import Run, prepare, run_in
 
 # Files that take more than a few seconds, because they start many programs, servers or processes: make check leaves them
 # out.
-SLOW = """test_accelerate test_contract_batches test_contract_exceptions test_contract_workers test_device
+SLOW = """test_accelerate test_albumentations test_contract_batches test_contract_exceptions test_contract_workers test_device
     test_doctor_inject test_doctor_inject_harmless test_doctor_report test_doctor_run test_doctor_simulate test_doctor_top
     test_every_source test_examples test_examples_run test_fake_cuda test_faults test_fidelity test_forks test_info
     test_jpeg_paths test_lazy_datasets test_lazy_draws test_lazy_images test_lazy_timm test_lazy_transforms test_lifecycle test_lightning

@@ -22,6 +22,11 @@ def in_place_of(original: Callable[..., Any], ours: Callable[..., Any]) -> Calla
     return ours
 
 
+def original_of(function: Any) -> Any:
+    """Return the library's function, whether ours has taken its place or not."""
+    return getattr(function, _LOOKS_FOR_LAZY, function)
+
+
 def _functions(found: Any) -> Iterator[Any]:
     """Yield the functions behind an entry of a class; for our patches for lazy images, the originals."""
     if isinstance(found, property):

@@ -254,7 +254,8 @@ def _known_at_first(steps: list[Any], refusal: Callable[[str], str | None]) -> i
             _ext.Pipeline(text)
         except (NotImplementedError, ValueError):
             return count - 1
-        if refusal(text) is not None:
+        # Boxes come from the engine as left, top, right, bottom: torchvision's v2 says of tensors what else they are.
+        if refusal(text) is not None or "convert_bounding_box_format" in text:
             return count - 1
     return len(steps)
 

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attributes of libraries that are replaced while images are lazy."""
+"""Attributes of other libraries that are replaced while a loader runs, and put back when it ends."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+IsOn = Callable[[], bool]  # whether the thread that asks runs a loader's dataset
 
 
 class Patch:
@@ -44,3 +47,15 @@ def applied(patches: Sequence[Any]) -> Callable[[], None]:
             one.undo()
 
     return undo
+
+
+def function_patches(
+    module_name: str, wraps: Mapping[str, Callable[[Any, IsOn], Any]], is_on: IsOn
+) -> list[Patch]:
+    """Return the patches of those functions that the module has."""
+
+    def patch(name: str) -> Patch:
+        return Patch(module, name, lambda original: wraps[name](original, is_on))
+
+    module = sys.modules[module_name]
+    return [patch(name) for name in wraps if callable(getattr(module, name, None))]

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._base.locks import Lock
+from .patches import applied
 
 _contexts = 0  # how many need the patches
 _undo: dict[str, Callable[[], None]] = {}  # how to undo each patch that is in place
@@ -72,17 +73,29 @@ def _patch_ops(name: str) -> Callable[[], None]:
     return _patch_by(pillow_ops.patch, name)
 
 
+def _patch_functions(name: str) -> Callable[[], None]:
+    """Patch functions of OpenCV, or of Albumentations."""
+    patches = sys.modules[f"{__package__}.{_PATCHES[name][1]}"].patches(name, _is_on)
+    return _patch_by(lambda _: applied(patches), name)
+
+
 # By the module that is patched: how, and the module of this package that does it.
 _PATCHES: dict[str, tuple[Callable[[str], Callable[[], None]], str]] = {
     "PIL.Image": (_patch_pillow, "files"),
     "PIL.ImageOps": (_patch_ops, "pillow_ops"),
     "PIL.ImageEnhance": (_patch_ops, "pillow_ops"),
+    "cv2": (_patch_functions, "opencv"),
+    "albucore.functions": (_patch_functions, "albumentations"),
+    "albumentations.core.transforms_interface": (_patch_functions, "albumentations"),
     "torchvision.transforms.transforms": (_patch_transforms, "compose"),
     "torchvision.transforms.v2": (_patch_transforms, "compose"),
     "torchvision.transforms._presets": (_patch_transforms, "compose"),
     "timm.data.transforms": (_patch_transforms, "compose"),
     "timm.data.auto_augment": (_patch_transforms, "compose"),
 }
+
+# These are patched when a context begins, the others when one of them is used.
+_AT_ONCE = ("PIL.Image", "cv2", "albucore.functions", "albumentations.core.transforms_interface")
 
 
 def look() -> None:
@@ -119,16 +132,20 @@ def _is_imported(name: str) -> bool:
 
 
 def _begin() -> None:
-    """Patch Pillow's open only. Transforms are patched when it is called."""
+    """Patch what reads images, and what needs no lazy ones. Other transforms are patched when that is called."""
     global _contexts
-    pillow = "PIL.Image"
-    has_pillow = _is_imported(pillow)
-    if has_pillow:
-        _import_patch(pillow)
+    present = [name for name in _AT_ONCE if _is_imported(name)]
+    for name in present:
+        _import_patch(name)
     with _lock.held():
         _contexts += 1
-        if has_pillow and pillow not in _undo:
-            _undo[pillow] = _patch_pillow(pillow)
+        _patch_if_not(present)
+
+
+def _patch_if_not(names: list[str]) -> None:
+    for name in names:
+        if name not in _undo:
+            _undo[name] = _PATCHES[name][0](name)
 
 
 def _end() -> None:
@@ -149,10 +166,10 @@ def _begin_child() -> None:
     """Leave the contexts of threads that a forked child does not have, and patches that one of them had not finished."""
     global _contexts
     _contexts = _here.depth + _everywhere
-    pillow = "PIL.Image" in _undo
+    patched = [name for name in _AT_ONCE if name in _undo]
     _undo_all()
-    if _contexts and pillow:
-        _undo["PIL.Image"] = _patch_pillow("PIL.Image")
+    if _contexts:
+        _patch_if_not(patched)
 
 
 _lock = Lock(_begin_child)

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from .. import _ext
 from .parcel import Room, TooLarge
 
 _LEAST = 32 << 10  # bytes; smaller tensors are stacked at the end
@@ -25,6 +26,15 @@ def is_stackable(tensor: Any) -> bool:
         and tensor.device.type == "cpu"
         and tensor.layout is torch.strided
     )
+
+
+def copy_row(place: torch.Tensor, value: torch.Tensor) -> None:
+    """Copy a stackable tensor to its row. Images whose channels are interleaved, as ToTensorV2 of Albumentations and v2
+    leave them, take torch much longer than others."""
+    _, height, width = value.shape if value.dim() == 3 else (0, 0, 0)
+    interleaved = value.dtype is torch.float32 and value.stride() == (1, 3 * width, 3) and not value.is_neg()
+    if not (interleaved and height and _ext.copy_packed(place.numpy(), value.numpy())):
+        place.copy_(value)
 
 
 class _Column:
@@ -61,7 +71,7 @@ class Rows:
         if value.dtype is not whole.dtype or value.shape != whole.shape[1:]:
             return value
         place = whole[row]
-        place.copy_(value)
+        copy_row(place, value)
         column.rows.append(place)
         if not row:
             self._of[id(place)] = column

@@ -1,0 +1,127 @@
+/* resize_common.c - what the resizes with OpenCV's arithmetic check and compute alike
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "op/cv/resize.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+extern const struct st_cv_resize_rows st_cv_resize_rows_c;
+#if defined(__x86_64__)
+extern const struct st_cv_resize_rows st_cv_resize_rows_avx2, st_cv_resize_rows_avx512;
+#endif
+
+const struct st_cv_resize_rows *st_cv_resize_rows_for(enum st_cpu_level level)
+{
+#if defined(__x86_64__)
+    if (level >= ST_CPU_AVX512)
+        return &st_cv_resize_rows_avx512;
+    if (level >= ST_CPU_AVX2)
+        return &st_cv_resize_rows_avx2;
+#endif
+    (void)level;
+    return &st_cv_resize_rows_c;
+}
+
+bool st_cv_windows_find(struct st_cv_windows *out, const struct st_cv_resize_rows *rows,
+                        const int32_t *first, const int32_t *last, int32_t values, int32_t row_bytes,
+                        struct st_arena *arena)
+{
+    const int32_t group = rows->group, window = rows->window;
+    *out = (struct st_cv_windows){0};
+    if (!group || row_bytes < window)
+        return true;
+    int32_t *base = st_arena_take(arena, (size_t)(values / group) * sizeof *base);
+    if (!base)
+        return false;
+    out->base = base;
+    for (; (out->groups + 1) * group <= values; out->groups++) {
+        int32_t begin = row_bytes - window, end = 0;
+        for (int32_t k = out->groups * group; k < (out->groups + 1) * group; k++) {
+            begin = first[k] < begin ? first[k] : begin;
+            end = last[k] > end ? last[k] : end;
+        }
+        if (end - begin >= window)
+            return true;
+        base[out->groups] = begin;
+    }
+    return true;
+}
+
+const uint8_t *st_cv_windows_pick(const struct st_cv_windows *windows, int32_t group,
+                                  const int32_t *first, struct st_arena *arena)
+{
+    uint8_t *pick = st_arena_take(arena, (size_t)windows->groups * (size_t)group);
+    for (int32_t k = 0; pick && k < windows->groups * group; k++)
+        pick[k] = (uint8_t)(first[k] - windows->base[k / group]);
+    return pick;
+}
+
+int st_cv_resize_check(const struct st_cv_call *call, const char *op, struct stoker_error *err)
+{
+    if (call->in.channels == call->out.channels)
+        return STOKER_OK;
+    return st_fail(err, STOKER_EINVAL, "%s: the input has %d channels, and the result %d", op,
+                   call->in.channels, call->out.channels);
+}
+
+bool st_cv_resize_copied(const struct st_cv_call *call)
+{
+    const struct st_view *in = &call->in, *out = &call->out;
+    if (in->width != out->width || in->height != out->height)
+        return false;
+    for (int32_t y = 0; y < out->height; y++)
+        memcpy(st_row(out, y), st_row(in, y), (size_t)in->width * (size_t)in->channels);
+    return true;
+}
+
+static bool whole_step(int32_t in, int32_t out, int32_t *step)
+{
+    const double scale = st_cv_scale(in, out);
+    *step = (int32_t)lrint(scale);
+    return fabs(scale - *step) < DBL_EPSILON;
+}
+
+bool st_cv_whole_steps(const struct st_cv_call *call, int32_t *step_x, int32_t *step_y)
+{
+    const bool x = whole_step(call->in.width, call->out.width, step_x);
+    return whole_step(call->in.height, call->out.height, step_y) && x;
+}
+
+/* The mean of a block of pixels; the product in float32 is what OpenCV rounds. */
+static void mean_row(const struct st_cv_call *call, int32_t y, int32_t step_x, int32_t step_y)
+{
+    const int32_t channels = call->in.channels;
+    const float scale = 1.f / (float)(step_x * step_y);
+    uint8_t *out = st_row(&call->out, y);
+    for (int32_t x = 0; x < call->out.width; x++)
+        for (int32_t c = 0; c < channels; c++) {
+            int32_t sum = 0;
+            for (int32_t j = 0; j < step_y; j++) {
+                const uint8_t *in = st_row(&call->in, y * step_y + j) + x * step_x * channels + c;
+                for (int32_t i = 0; i < step_x; i++)
+                    sum += in[i * channels];
+            }
+            *out++ = (uint8_t)lrintf((float)sum * scale);
+        }
+}
+
+int st_cv_resize_wholly(const struct st_cv_call *call, int32_t step_x, int32_t step_y, const char *op,
+                        struct stoker_error *err)
+{
+    const struct st_cv_resize_rows *rows = st_cv_resize_rows_for(call->level);
+    const bool halves = step_x == 2 && step_y == 2 && call->in.channels != 2;
+    /* Sums have 32 bits. */
+    if ((int64_t)step_x * step_y > INT32_MAX / 255)
+        return st_fail(err, STOKER_EUNSUPPORTED, "%s: means of %d x %d pixels are not made here", op,
+                       step_x, step_y);
+    for (int32_t y = 0; y < call->out.height; y++)
+        if (halves)
+            rows->halve(st_row(&call->out, y), st_row(&call->in, 2 * y), st_row(&call->in, 2 * y + 1),
+                        call->out.width, call->in.channels);
+        else
+            mean_row(call, y, step_x, step_y);
+    return STOKER_OK;
+}
