@@ -398,3 +398,11 @@ def patch(module_name: str) -> Callable[[], None]:
             one.undo()
 
     return undo
+
+
+def is_recorded(step: Any, made_tensor: bool) -> bool:
+    """Return whether the engine makes the pixels of a step: of one on images, or behind the one that made a tensor."""
+    name = type(step).__name__
+    if name in _HOLDERS and not made_tensor:
+        return all(is_recorded(inner, False) for inner in step.transforms)
+    return name in (_ON_TENSORS if made_tensor else _ON_IMAGES | _MAKE_TENSORS)
