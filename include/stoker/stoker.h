@@ -221,6 +221,10 @@ STOKER_API int stoker_dataset_concat(struct stoker_dataset **out, struct stoker_
 /* Selected samples, in any order, with repetitions allowed; the indices are copied: */
 STOKER_API int stoker_dataset_subset(struct stoker_dataset **out, struct stoker_dataset *data,
                                      const uint64_t *indices, uint64_t count, struct stoker_error *err);
+/* All samples, with their first image as a field of bytes, which loaders do not decode. STOKER_EUNSUPPORTED
+ * if it is not encoded: */
+STOKER_API int stoker_dataset_encoded(struct stoker_dataset **out, struct stoker_dataset *data,
+                                      struct stoker_error *err);
 /* Images of one dataset with the masks of another, both without fields, in the same order: */
 STOKER_API int stoker_dataset_paired(struct stoker_dataset **out, struct stoker_dataset *images,
                                      struct stoker_dataset *masks, struct stoker_error *err);

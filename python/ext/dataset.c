@@ -253,15 +253,12 @@ static struct stoker_dataset **handles_of(const struct ext_state *state, PyObjec
     return handles;
 }
 
-/* A dataset that keeps its parts alive; raises the engine's error if rc < 0. */
+/* A dataset that keeps its parts alive (one, or a tuple); raises the engine's error if rc < 0. */
 static PyObject *adopt_compound(PyTypeObject *type, struct stoker_dataset *handle, PyObject *parts,
                                 int rc, const struct stoker_error *err)
 {
-    PyObject *out;
+    PyObject *out = rc < 0 ? ext_raise(PyType_GetModuleState(type), err) : adopt(type, handle);
 
-    if (rc < 0)
-        return ext_raise(PyType_GetModuleState(type), err);
-    out = adopt(type, handle);
     if (out)
         ((struct dataset *)out)->parts = Py_NewRef(parts);
     return out;
@@ -315,22 +312,26 @@ static PyObject *dataset_mix(PyObject *type, PyObject *args)
 static PyObject *dataset_subset(PyObject *object, PyObject *indices)
 {
     struct stoker_dataset *handle = NULL;
-    PyObject *parts, *out = NULL;
     struct stoker_error err;
     Py_buffer numbers = {0};
     int rc;
 
     if (ext_array(indices, "indices", 8, "qlQL", &numbers) < 0)
         return NULL;
-    parts = PyTuple_Pack(1, object);
-    if (parts) {
-        rc = stoker_dataset_subset(&handle, ext_dataset_handle(object), numbers.buf,
-                                   (uint64_t)(numbers.len / 8), &err);
-        out = adopt_compound(Py_TYPE(object), handle, parts, rc, &err);
-    }
-    Py_XDECREF(parts);
+    rc = stoker_dataset_subset(&handle, ext_dataset_handle(object), numbers.buf,
+                               (uint64_t)(numbers.len / 8), &err);
     ext_array_free(&numbers);
-    return out;
+    return adopt_compound(Py_TYPE(object), handle, object, rc, &err);
+}
+
+static PyObject *dataset_encoded(PyObject *object, PyObject *unused)
+{
+    struct stoker_dataset *handle = NULL;
+    struct stoker_error err;
+    const int rc = stoker_dataset_encoded(&handle, ext_dataset_handle(object), &err);
+
+    (void)unused;
+    return adopt_compound(Py_TYPE(object), handle, object, rc, &err);
 }
 
 /* ---- contents ---- */
@@ -465,6 +466,7 @@ static PyMethodDef dataset_methods[] = {
     {"mix", dataset_mix, METH_VARARGS | METH_CLASS,
      "mix(parts, weights, samples, seed): mix datasets by weight."},
     {"subset", dataset_subset, METH_O, "subset(indices): a dataset of these samples."},
+    {"encoded", dataset_encoded, METH_NOARGS, "The same samples, with their first image as bytes."},
     {"label", dataset_label, METH_O, "Return the label of a sample."},
     {"labels", dataset_labels, METH_NOARGS, "Return all labels as a Tensor of int64."},
     {"name", dataset_name, METH_O, "Return the name of a sample in messages: its path, or 'sample 17'."},

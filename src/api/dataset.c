@@ -110,6 +110,15 @@ int stoker_dataset_subset(struct stoker_dataset **out, struct stoker_dataset *da
     return st_dataset_subset(out, data, indices, count, err);
 }
 
+int stoker_dataset_encoded(struct stoker_dataset **out, struct stoker_dataset *data,
+                           struct stoker_error *err)
+{
+    if (!out || !data)
+        return st_fail(err, STOKER_EINVAL, "stoker_dataset_encoded: no dataset given");
+    *out = NULL;
+    return st_dataset_encoded(out, data, err);
+}
+
 int stoker_dataset_paired(struct stoker_dataset **out, struct stoker_dataset *images,
                           struct stoker_dataset *masks, struct stoker_error *err)
 {

@@ -113,11 +113,13 @@ int st_dataset_from_files(struct stoker_dataset **out, const char *const *paths,
                           uint64_t count, struct stoker_error *err);
 int st_dataset_from_callbacks(struct stoker_dataset **out, const struct stoker_callbacks *callbacks,
                               void *cookie, struct stoker_error *err);
-/* Made of other datasets, which they keep a reference to: concat.c, subset.c, mix.c. */
+/* Made of other datasets, which they keep a reference to: concat.c, subset.c, mix.c, encoded.c. */
 int st_dataset_concat(struct stoker_dataset **out, struct stoker_dataset *const *parts, uint32_t count,
                       struct stoker_error *err);
 int st_dataset_subset(struct stoker_dataset **out, struct stoker_dataset *data, const uint64_t *indices,
                       uint64_t count, struct stoker_error *err);
+int st_dataset_encoded(struct stoker_dataset **out, struct stoker_dataset *data,
+                       struct stoker_error *err);
 /* Images with masks: paired.c, and in common layouts, also with boxes, pairs/open.c. */
 int st_dataset_paired(struct stoker_dataset **out, struct stoker_dataset *images,
                       struct stoker_dataset *masks, bool labelled, struct stoker_error *err);

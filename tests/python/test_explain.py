@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import time
+
 import PIL.Image
+import PIL.ImageOps
 import pytest
 import stoker
 import torch
@@ -32,7 +35,7 @@ def test_the_plan_of_the_engine(tree):
     ]
     assert all(row.where == "engine, 2 threads" for row in plan.rows[:-2])
     assert plan.rows[-2].where == "2 of 2 threads active, up to 2 batches prefetched, 64 samples read ahead"
-    assert plan.rows[-2][2:] == ("not changed so far", "remove num_workers")
+    assert plan.rows[-2][2:4] == ("not changed so far", "remove num_workers")
     assert plan.rows[-1].remedy == "device='cuda'"
     assert plan == repr(plan) == str(plan) and plan.splitlines()[:3] == [
         "what would change it:", "- settings: remove num_workers", "- copy to device: device='cuda'"
@@ -40,6 +43,48 @@ def test_the_plan_of_the_engine(tree):
     assert plan.splitlines()[4].split() == ["stage", "runs", "in", "why"]
     page = plan._repr_html_()
     assert page.count("<tr>") == 1 + len(plan.rows) and "<td" in page and "device=&#x27;cuda&#x27;" in page
+
+
+def test_what_each_step_costs(tree, tmp_path):
+    """The steps of the engine that are made at once have one cost."""
+    slow = V1.Compose([V1.RandomCrop(16), V1.RandomHorizontalFlip(), Slow(), V1.ToTensor(), V1.Normalize([0.5], [0.5])])
+    data = stoker.datasets.ImageFolder(tree, slow)
+    for each in (data, datasets.ImageFolder(tree, slow), tud.Subset(data, [1, 2]), stoker.datasets.Subset(data, [4, 5, 6])):
+        loader = stoker.DataLoader(each, 4)
+        before, called = torch.get_rng_state(), Slow.called
+        plan = loader.explain(measure=5)
+        assert Slow.called == called + 6 and torch.equal(before, torch.get_rng_state())
+        costs = {row.stage: row.cost for row in plan.rows}
+        assert 3 < costs["Slow"] and costs["read"] > 0 and costs["decode"] > 0 and costs["Normalize"] > 0
+        assert costs["RandomCrop"] is not None or costs["RandomHorizontalFlip"] is not None
+        assert costs["collate"] is None and "ms/sample" in plan and max(map(len, plan.splitlines())) <= 80
+        assert "ms per sample" in plan._repr_html_()
+        assert len(next(iter(loader))[0]) in (2, 3, 4)
+    assert "ms/sample" not in loader.explain()
+    assert all(row.cost is None for row in stoker.DataLoader(datasets.ImageFolder(tree, CROP)).explain(measure=2).rows)
+
+
+class Slow:
+    called = 0
+
+    def __call__(self, image):
+        Slow.called += 1
+        time.sleep(0.003)
+        return image
+
+
+def test_where_steps_behind_ones_own_run(tree):
+    steps = [V1.CenterCrop(20), V1.GaussianBlur(3), invert, V1.RandomApply([invert]), V1.ToTensor(), invert, V1.Normalize([0.5], [0.5])]
+    rows = stoker.DataLoader(stoker.datasets.ImageFolder(tree, V1.Compose(steps))).explain().rows
+    engine = [row.stage for row in rows if row.where == "engine, in this process"]
+    assert engine == ["decode", "CenterCrop", "ToTensor"] and {row.where for row in rows} - {"this process"} == {
+        "engine, in this process", "the script"
+    }  # fmt: skip
+    assert [row.stage for row in rows].count("invert") == 2 and rows[0].remedy.startswith("num_workers=")
+
+
+def invert(image):
+    return PIL.ImageOps.invert(image)
 
 
 def test_labels_in_python(tmp_path):
@@ -52,12 +97,12 @@ def test_the_plan_of_python(tree):
     plan = stoker.DataLoader(datasets.ImageFolder(tree, MIXED), 4, num_workers=1).explain()
     by_stage = {row.stage: row for row in plan.rows}
     assert list(by_stage) == [
-        "read", "decode", "CenterCrop", "JPEG", "ToTensor", "Lambda", "collate",
-        "images opened by Pillow", "copy to device"
+        "read", "decode", "CenterCrop", "JPEG", "ToTensor", "Lambda", "collate", "copy to device"
     ]  # fmt: skip
-    assert "the engine has it" in by_stage["ToTensor"].why and "cannot be" in by_stage["Lambda"].why
-    assert all(row.where == "1 worker process" for row in plan.rows[:-2])
-    assert by_stage["images opened by Pillow"].where == "engine, in 1 worker process"
+    assert "recorded" in by_stage["ToTensor"].why and "only Python knows" in by_stage["Lambda"].why
+    here, engine = "1 worker process", "engine, in 1 worker process"
+    assert [row.where for row in plan.rows[:-1]] == [here, engine, engine, here, engine, here, here]
+    assert all(row.cost is None for row in plan.rows) and "ms/sample" not in plan
     assert "compile=False" in stoker.DataLoader(datasets.ImageFolder(tree, CROP), compile=False).explain()
 
 
@@ -162,4 +207,4 @@ def test_one_line_in_the_log(tree):
         """
     )
     assert out.stdout == "quiet so far\n"
-    assert out.stderr.count("decoded and transformed in Python") == 1 and "JPEG" in out.stderr
+    assert out.stderr.count("are made in Python") == 1 and "JPEG" in out.stderr

@@ -224,6 +224,37 @@ def test_batches_of_fields(archive, resize, workers):
     assert kinds == [[type(field) for field in batch] for batch in expected]
 
 
+def test_only_the_first_image_stays_encoded(archive, tmp_path):
+    """Further images are decoded as ever; samples of pixels are given to Python as they are."""
+    path = tmp_path / "two.tar"
+    with tarfile.open(archive) as source, tarfile.open(path, "w") as file:
+        for member in source.getmembers():
+            if member.name.endswith(".jpg"):
+                data = source.extractfile(member).read()
+                for name in (member.name, member.name.replace(".jpg", ".b.jpg")):
+                    member.name = name
+                    file.addfile(member, io.BytesIO(data))
+    pixels = [np.array(Image.open(io.BytesIO(data))) for data in [data]]
+    data = stoker.datasets.WebDataset(path, ("jpg", "b.jpg"), T.Compose([Keep(), T.PILToTensor()]))
+    first, second = data[6]
+    assert np.array_equal(first.permute(1, 2, 0), second) and np.array_equal(second, pixels[0])
+    np.save(tmp_path / "pixels.npy", np.stack(pixels * 3))
+    [(row,)] = [stoker.datasets.Npy(tmp_path / "pixels.npy", transform=T.Compose([Keep(), T.PILToTensor()]))[1]]
+    assert np.array_equal(row.permute(1, 2, 0), pixels[0])
+
+
+def test_a_damaged_image_is_named(tmp_path):
+    with tarfile.open(tmp_path / "bad.tar", "w") as file:
+        member = tarfile.TarInfo("7.jpg")
+        member.size = 5
+        file.addfile(member, io.BytesIO(b"damag"))
+    data = stoker.datasets.WebDataset(tmp_path / "bad.tar", ("jpg",), T.Compose([Keep(), T.ToTensor()]))
+    with pytest.raises(stoker.CorruptSample, match=r"bad.tar.*7.*cannot identify"):
+        data[0]
+    with pytest.raises(stoker.CorruptSample):
+        list(stoker.DataLoader(data, num_workers=1))
+
+
 def test_a_collate_function_of_ones_own_gets_samples(archive):
     data = stoker.datasets.WebDataset(archive, ("jpg", "json"), T.Compose([Keep(), T.ToTensor()]))
     [batch] = stoker.DataLoader(data, 7, collate_fn=lambda samples: samples)

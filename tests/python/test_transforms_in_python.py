@@ -135,7 +135,7 @@ def test_random_steps_follow_from_torchs_seed(tree):
 def test_the_plan_says_so(tree):
     data = stoker.datasets.ImageFolder(tree, T.Compose([T.Resize((8, 8)), invert, T.ToTensor()]))
     rows = {row.stage: row for row in stoker.DataLoader(data).explain().rows}
-    assert rows["function"].where == "this process" and "invert" in rows["function"].why
+    assert rows["invert"].where == "this process" and "invert" in rows["invert"].why
     assert {"Resize", "ToTensor"} <= set(rows)
     with pytest.raises(NotImplementedError, match="invert"):
         stoker.DataLoader(data, compile="require")

@@ -67,6 +67,34 @@ static void concat(void)
     ok(st_dataset_concat(&data, parts, 0, &err) == STOKER_EINVAL, "none: %s", err.message);
 }
 
+/* The first image as bytes; the others, and the label, as they were. */
+static void encoded(void)
+{
+    struct stoker_dataset *all = part(0, 100), *some = NULL, *data = NULL, *again = NULL;
+    const uint64_t indices[] = {7, 3};
+    struct stoker_error err;
+    uint32_t count = 0;
+    ok(!st_dataset_encoded(&data, all, &err) && st_dataset_count(data) == 100, "as many samples");
+    const struct st_field *fields = data->source->fields(data->self, &count);
+    ok(count == 2 && fields[0].kind == ST_FIELD_BYTES && fields[1].kind == ST_FIELD_INT,
+       "the image is bytes, the label a number");
+    ok(!st_dataset_subset(&some, data, indices, 2, &err) && number_of(some, 0) == 7 && number_of(data, 99) == 99,
+       "the same bytes, also in a subset");
+    ok(st_dataset_encoded(&again, data, &err) == STOKER_EUNSUPPORTED && !again, "without an image: %s",
+       err.message);
+    st_dataset_drop(some);
+    st_dataset_drop(data);
+    const uint8_t rows[2 * 3 * 4] = {1};
+    const struct stoker_pixels given = {
+        .size = sizeof given, .data = rows, .count = 2, .height = 3, .width = 4, .channels = 1, .stride = {12, 4, 1, 1}};
+    struct stoker_dataset *pixels = NULL;
+    ok(!st_dataset_from_pixels(&pixels, &given, &err) &&
+           st_dataset_encoded(&again, pixels, &err) == STOKER_EUNSUPPORTED && !again,
+       "nor are pixels encoded");
+    st_dataset_drop(pixels);
+    st_dataset_drop(all);
+}
+
 static void subset(void)
 {
     const uint64_t indices[] = {7, 7, 0, 99}, wrong[] = {3, 100};
@@ -225,6 +253,7 @@ int main(int argc, char **argv)
         return 1;
     tree_make();
     concat();
+    encoded();
     subset();
     mixed_stores();
     different_fields(argv[1]);

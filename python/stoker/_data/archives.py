@@ -8,7 +8,6 @@ in place, with random access.
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -19,7 +18,7 @@ import numpy as np
 from .. import _ext
 from .._base.tensors import to_numpy
 from .._steps.single import as_pnm
-from .base import Classes, EngineDataset
+from .base import Classes, EngineDataset, opened
 from .fields import IMAGE, Fields, fields_text, first_of, sample, worked_on
 from .file_options import Where, boxes_text, joined, masks_text, where_options
 from .in_python import engine_text, key_of
@@ -48,6 +47,7 @@ class FieldDataset(EngineDataset):
             self._check_joint(transform, transforms)
         self.is_joint = transforms is not None
         self._refused: tuple[str, str | None] | None = None  # the latest pipeline that refusal() was asked about
+        self._undecoded: tuple[_ext.Dataset, _ext.Dataset | None] | None = None  # made of the first one
         super().__init__(transforms if self.is_joint else transform)
         transform = self.transform
         fields, kind = self._engine().fields, worked_on(engine_text(transform) or "")
@@ -126,8 +126,39 @@ class FieldDataset(EngineDataset):
         text = self._text()
         if text is None and self.is_joint:
             return self._joint_sample(index)
-        batch = self._batch_of(index, text or "")
-        return sample(self._engine(), batch, text or "", self._image(batch, text is None))
+        if text is None:
+            return self._sample_in_python(index)
+        batch = self._batch_of(index, text)
+        return sample(self._engine(), batch, text, self._image(batch))
+
+    def _sample_in_python(self, index: int) -> tuple[Any, ...]:
+        engine, encoded = self._engine(), self._encoded()
+        at = first_of(engine.fields, IMAGE)
+        assert at is not None
+        if encoded is None:
+            batch = self._batch_of(index, "")
+            return sample(engine, batch, "", self._in_python(_pillows(batch)))
+        batch = self._batch_of(index, "", encoded)
+        values = list(sample(encoded, batch, "", None if batch.images is None else _pixels(batch)))
+        try:
+            image = opened(values[at])
+        except Exception as reason:
+            raise _ext.CorruptSample(f"{engine.name(index)}: {reason}") from reason
+        values[at] = self._in_python(image)
+        return tuple(values)
+
+    def _encoded(self) -> _ext.Dataset | None:
+        """Return the same samples, with their first image as the bytes that encode it; None if it is not encoded."""
+        engine = self._engine()
+        if self._undecoded is None or self._undecoded[0] is not engine:
+            try:
+                self._undecoded = engine, engine.encoded()
+            except _ext.Unsupported:
+                self._undecoded = engine, None
+        return self._undecoded[1]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_undecoded": None}
 
     def _joint_sample(self, index: int) -> tuple[Any, ...]:
         assert self._called is not None
@@ -141,13 +172,10 @@ class FieldDataset(EngineDataset):
         assert at is not None
         return tuple({**values, **parts, names[at]: image}.values())
 
-    def _image(self, batch: _ext.Batch, in_python: bool) -> Any:
-        if self.transform is not None and not in_python:
+    def _image(self, batch: _ext.Batch) -> Any:
+        if self.transform is not None:
             return self._finished(batch)
-        images: Any = batch.images
-        if images is None:
-            return None
-        return self._in_python(_pillows(batch)) if in_python else _pixels(batch)
+        return None if batch.images is None else _pixels(batch)
 
 
 def _pixels(batch: _ext.Batch) -> np.ndarray:
@@ -159,9 +187,7 @@ def _pixels(batch: _ext.Batch) -> np.ndarray:
 
 def _pillows(batch: _ext.Batch) -> Any:
     """Return the same as Pillow's image; from a file, so that it may be lazy."""
-    from PIL import Image
-
-    return Image.open(io.BytesIO(as_pnm(_pixels(batch)))).convert("RGB")
+    return opened(as_pnm(_pixels(batch)))
 
 
 class _Files(Classes, FieldDataset):

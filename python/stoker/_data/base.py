@@ -115,11 +115,7 @@ class EngineDataset(SuggestsKeywords):
         return self._called[1](image)
 
     def _opened(self, index: int) -> Any:
-        """Return the image as torchvision's datasets load it."""
-        from PIL import Image
-
-        with Image.open(io.BytesIO(self._bytes(index)[0])) as image:
-            return image.convert("RGB")
+        return opened(self._bytes(index)[0])
 
     def _decoded(self, index: int) -> np.ndarray:
         """Return the pixels, height x width x 3."""
@@ -150,11 +146,12 @@ class EngineDataset(SuggestsKeywords):
         out = to_torch(image) if torch_if_installed() else to_numpy(image)
         return out if batch.ragged else out[0]
 
-    def _batch_of(self, index: int, text: str) -> _ext.Batch:
-        """Return a batch of one sample. Each call has a loader to itself, so that threads do not share one."""
+    def _batch_of(self, index: int, text: str, encoded: _ext.Dataset | None = None) -> _ext.Batch:
+        """Return a batch of one sample. Each call has a loader to itself, so that threads do not share one. `encoded`: of
+        this dataset of the same samples, whose first image stays encoded."""
         limit = None if worked_on(text) == AUDIO else pixel_limit(self._asks_pillow)
-        key = (os.getpid(), text, limit)
-        loader = self._take_single(key)
+        key = (os.getpid(), text, limit, encoded is not None)
+        loader = self._take_single(key, encoded)
         try:
             loader.start(next_epoch(self._calls) if text else 0, np.array([index], np.int64))
             batch = loader.next()
@@ -168,7 +165,9 @@ class EngineDataset(SuggestsKeywords):
         assert batch is not None
         return batch
 
-    def _take_single(self, key: tuple[int, str, int | None]) -> _ext.Loader:
+    def _take_single(
+        self, key: tuple[int, str, int | None, bool], encoded: _ext.Dataset | None
+    ) -> _ext.Loader:
         while self._singles:
             try:
                 made_for, loader = self._singles.pop()
@@ -176,6 +175,8 @@ class EngineDataset(SuggestsKeywords):
                 break
             if made_for == key:
                 return loader
+        if encoded is not None:
+            return _ext.Loader(encoded, _ext.Pipeline(""), workers=0, order="given", pixel_limit=key[2])
         return _ext.Loader(
             self._engine(),
             _ext.Pipeline(key[1]),
@@ -209,6 +210,14 @@ class EngineDataset(SuggestsKeywords):
         if self.transform is not None:
             lines.append("Transform: " + repr(self.transform).replace("\n", "\n" + " " * 15))
         return "\n    ".join(lines)
+
+
+def opened(data: bytes) -> Any:
+    """Return an encoded image as torchvision's datasets load it."""
+    from PIL import Image
+
+    with Image.open(io.BytesIO(data)) as image:
+        return image.convert("RGB")
 
 
 def targets_of(dataset: Any) -> tuple[str | None, str | None]:

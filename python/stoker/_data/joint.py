@@ -8,7 +8,6 @@ torchvision's v2 does, and what only changes values gets the image alone.
 from __future__ import annotations
 
 import importlib
-import io
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -21,10 +20,11 @@ from .._steps.base import Compose, Transform, compile_transform
 from .._steps.blockers import Blocked
 from .._steps.boxes import SanitizeBoundingBoxes
 from .._steps.single import as_pnm
+from .base import opened
 from .in_python import HOLDERS, arguments_of, callable_for, engine_text
 
 # Steps that do not move pixels.
-_OF_VALUES = {
+OF_VALUES = {
     "ColorJitter",
     "ConvertImageDtype",
     "GaussianBlur",
@@ -94,7 +94,7 @@ class Joint:
         """Yield a function for each step; for several in a row that only change values one for all."""
         values: list[Any] = []
         for step in [*steps, None]:
-            if step is not None and type(step).__name__ in _OF_VALUES and _is_theirs(step):
+            if step is not None and type(step).__name__ in OF_VALUES and _is_theirs(step):
                 values.append(step)
                 continue
             if values:
@@ -148,9 +148,7 @@ class Joint:
     def _of_values(transform: Callable[[Any], Any]) -> _Step:
         def call(image: Any, parts: Parts) -> tuple[Any, Parts]:
             if getattr(image, "mode", None) == "RGB":  # opened again it may be lazy, and the engine makes the tensor
-                from PIL import Image
-
-                image = Image.open(io.BytesIO(as_pnm(image))).convert("RGB")
+                image = opened(as_pnm(image))
             return transform(image), parts
 
         return call

@@ -380,3 +380,11 @@ def _patches(module_name: str) -> list[_Class | Patch | _Kernel]:
 def patch(module_name: str) -> Callable[[], None]:
     """Make the transforms of this module recognize lazy images. Return a function that undoes it."""
     return applied(_patches(module_name))
+
+
+def is_recorded(step: Any, made_tensor: bool) -> bool:
+    """Return whether the engine makes the pixels of a step: of one on images, or behind the one that made a tensor."""
+    name = type(step).__name__
+    if name in _HOLDERS and not made_tensor:
+        return all(is_recorded(inner, False) for inner in step.transforms)
+    return name in (_ON_TENSORS if made_tensor else _ON_IMAGES | _MAKE_TENSORS)

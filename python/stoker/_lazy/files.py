@@ -104,18 +104,19 @@ class OpenedImage(_Opened):
 
 class _OpenedFile(_Opened):
     def convert(self, *args: Any, **kwargs: Any) -> Image.Image:
-        return _opened(super().convert(*args, **kwargs))
+        return as_opened(super().convert(*args, **kwargs))
 
     def copy(self) -> Image.Image:
-        return _opened(super().copy())
+        return as_opened(super().copy())
 
     __copy__ = copy
 
     def crop(self, *args: Any, **kwargs: Any) -> Image.Image:
-        return _opened(super().crop(*args, **kwargs))
+        return as_opened(super().crop(*args, **kwargs))
 
 
-def _opened(image: Image.Image) -> Image.Image:
+def as_opened(image: Image.Image) -> Image.Image:
+    """Mark an image as one that came from a file, whose transforms the engine may run."""
     if type(image) is Image.Image:
         set_class(image, OpenedImage)
     return image

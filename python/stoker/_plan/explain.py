@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from .. import audio
 from .._base.tables import counted, html_table, text_table
+from .._data.joint import OF_VALUES
+from .._steps.base import MAKES_TENSORS
 from .._steps.blockers import COLLATE, DECODE, LABEL, READ, TRANSFORM, WORKERS, Blocker
 from .known_datasets import leaves_of
 from .pillow_use import opens_images
@@ -27,12 +30,15 @@ class Row(NamedTuple):
         where: Where it runs: the engine, worker processes or this process.
         why: Why it runs there.
         remedy: What would change that; "" if nothing would.
+        cost: Milliseconds that a sample takes there, if it was measured. Steps of the engine that are made together have one
+            cost, which the last of them has.
     """
 
     stage: str
     where: str
     why: str = ""
     remedy: str = ""
+    cost: float | None = None
 
 
 class Plan(str):
@@ -53,8 +59,8 @@ class Plan(str):
         return str(self)
 
     def _repr_html_(self) -> str:
-        head = ("stage", "runs in", "what would change it", "why")
-        cells = [(row.stage, row.where, row.remedy, row.why) for row in self.rows]
+        head = ("stage", "runs in", "ms per sample", "what would change it", "why")
+        cells = [(row.stage, row.where, _number(row.cost), row.remedy, row.why) for row in self.rows]
         filled = [k for k in range(len(head)) if k < 2 or any(row[k] for row in cells)]
         return html_table([head[k] for k in filled], [[row[k] for k in filled] for row in cells])
 
@@ -73,13 +79,21 @@ def _remedies(rows: Sequence[Row]) -> str:
 
 def _table(rows: Sequence[Row]) -> str:
     """Return the table. Consecutive stages with the same place and reason share a row."""
-    joined = [
-        (", ".join(row.stage for row in group), where, why)
-        for (where, why), group in groupby(rows, lambda row: (row.where, row.why))
-    ]
-    first, second = (min(max(len(row[k]) for row in joined), 24) for k in (0, 1))
-    head = ["stage", "runs in", "why"] if any(row.why for row in rows) else ["stage", "runs in"]
-    return text_table(head, [row[: len(head)] for row in joined], widest=(first, second, _WIDTH - first - second - 4))
+    joined = []
+    for (where, why), same in groupby(rows, lambda row: (row.where, row.why)):
+        group = list(same)
+        costs = [row.cost for row in group if row.cost is not None]
+        joined.append((", ".join(row.stage for row in group), where, _number(sum(costs) if costs else None), why))
+    head = ["stage", "runs in", "ms/sample", "why"]
+    kept = [k for k in range(4) if k < 2 or any(row[k] for row in joined)]
+    widest = [min(max(len(row[k]) for row in [head, *joined]), 24 if k < 2 else _WIDTH) for k in kept]
+    if kept[-1] == 3:
+        widest[-1] = _WIDTH - sum(widest[:-1]) - 2 * len(widest[:-1])
+    return text_table([head[k] for k in kept], [[row[k] for k in kept] for row in joined], widest=widest)
+
+
+def _number(cost: float | None) -> str:
+    return "" if cost is None else f"{cost:.2f}"
 
 
 def engine_plan(loader: Any) -> Plan:
@@ -102,9 +116,14 @@ def engine_plan(loader: Any) -> Plan:
     return Plan([*rows, *_tuning_rows(loader), _copy_row(loader)])
 
 
+def _name_of(step: Any) -> str:
+    """Return the name of a function, or of a transform's class."""
+    return str(getattr(step, "__name__", type(step).__name__))
+
+
 def _step_names(transform: Any) -> list[str]:
     """Return the steps as the script wrote them; decoding of sounds is a stage of its own."""
-    return [type(step).__name__ for step in _steps(transform) if type(step) is not audio.Decode]
+    return [type(step).__name__ for step in steps_of(transform) if type(step) is not audio.Decode]
 
 
 def _tuning_rows(loader: Any) -> list[Row]:
@@ -138,57 +157,99 @@ def gather_plan(loader: Any) -> Plan:
     return Plan([Row("read", here, why), Row("collate", here, why), _copy_row(loader)])
 
 
-def python_plan(loader: Any) -> Plan:
-    """Return the plan for a dataset that runs in Python."""
+class InEngine(Protocol):
+    """Says whether the engine makes the pixels of a step of a dataset that runs in Python."""
+
+    def __call__(self, step: Any, made_tensor: bool) -> bool: ...
+
+
+def python_plan(loader: Any, in_engine: InEngine, costs: dict[Any, float]) -> Plan:
+    """Return the plan for a dataset that runs in Python. `costs` has the milliseconds of what was measured, by the id of
+    a step, or "read" and "decode"."""
     count = loader.num_workers
     where = counted(count, "worker process") if count else "this process"
+    lazy = loader.compile is not False
     blockers: list[Blocker] = loader._why_python
     general = [b for b in blockers if b.stage not in (READ, DECODE, TRANSFORM, LABEL, COLLATE)]
     rows: list[Row] = []
     for stage in (READ, DECODE, TRANSFORM, LABEL, COLLATE):
         own = [b for b in blockers if b.stage == stage]
         if stage == TRANSFORM:
-            rows += _transform_rows(loader.dataset, own, where)
+            rows += _transform_rows(loader.dataset, own, where, in_engine if lazy else _never, costs)
+        elif stage == DECODE and lazy and not own and any(leaves_of(loader.dataset)):
+            rows.append(Row(DECODE, f"engine, in {where}", _TOGETHER, cost=costs.get(DECODE)))
         elif own or stage in (READ, COLLATE) or stage == DECODE and any(leaves_of(loader.dataset)):
             because = own or [b for b in general if stage == READ and b.stage != WORKERS] or [_follows(stage)]
             rows += [Row(stage, where, b.why, b.remedy) for b in dict.fromkeys(because)]
     if rows[0].why == _FOLLOWS and not general:
         rows[0] = rows[0]._replace(why="a later stage runs in Python")
+    rows[0] = rows[0]._replace(cost=costs.get(READ))
+    if not count and lazy and any(leaves_of(loader.dataset)):
+        rows[0] = rows[0]._replace(remedy=rows[0].remedy or f"num_workers={_cpus()}: worker processes")
     rows += [Row(b.stage, where, b.why, b.remedy) for b in general if b.stage == WORKERS]
-    if loader.compile is not False and opens_images(loader.dataset):
+    if lazy and not any(leaves_of(loader.dataset)) and opens_images(loader.dataset):
         rows.append(Row("images opened by Pillow", f"engine, in {where}", _LAZY, ""))
     return Plan([*rows, _copy_row(loader)])
 
 
 _LAZY = "decoded when torchvision's transforms have determined which part is needed"
 _FOLLOWS = "the dataset runs in Python"
+_TOGETHER = "recorded, and made at once when pixels are needed"
+_THEIRS = "torchvision's, where samples are made in Python"
 
 
 def _follows(stage: str) -> Blocker:
     return Blocker(stage, _FOLLOWS)
 
 
-def _transform_rows(dataset: Any, blockers: list[Blocker], where: str) -> list[Row]:
+def _never(step: Any, made_tensor: bool) -> bool:
+    return False
+
+
+def _cpus() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def _transform_rows(
+    dataset: Any, blockers: list[Blocker], where: str, in_engine: InEngine, costs: dict[Any, float]
+) -> list[Row]:
     """Return a row for each step of the known transforms."""
     by_step = {id(b.step): b for b in blockers if b.step is not None}
     rows = []
     for leaf in leaves_of(dataset):
-        for step in _steps(leaf.transform):
-            blocker = by_step.get(id(step))
-            if blocker is None:
-                rows.append(Row(type(step).__name__, where, "the engine has it, but the dataset runs in Python"))
+        joint = getattr(leaf.dataset, "is_joint", False)
+        made_tensor = is_behind = False
+        for step in steps_of(leaf.transform):
+            name, cost = _name_of(step), costs.get(id(step))
+            blocker = by_step.get(id(step)) or _inside(step, by_step)
+            if blocker is not None:
+                rows.append(Row(name, where, blocker.why, blocker.remedy, cost))
+                is_behind, in_engine = True, in_engine if not made_tensor else _never
+            elif in_engine(step, made_tensor) and not (joint and is_behind and name not in OF_VALUES):
+                rows.append(Row(name, f"engine, in {where}", _TOGETHER, cost=cost))
             else:
-                rows.append(Row(type(step).__name__, where, blocker.why, blocker.remedy))
+                rows.append(Row(name, where, _THEIRS, cost=cost))
+            made_tensor = made_tensor or name in MAKES_TENSORS
     rows += [Row("transform", where, b.why, b.remedy) for b in blockers if b.step is None]
     return rows
 
 
-def _steps(transform: Any) -> Iterator[Any]:
+def _inside(step: Any, by_step: dict[int, Blocker]) -> Blocker | None:
+    """Return the reason why a step inside this one, such as a RandomApply, runs in Python."""
+    for inner in getattr(step, "transforms", ()):
+        found = by_step.get(id(inner)) or _inside(inner, by_step)
+        if found is not None:
+            return found
+    return None
+
+
+def steps_of(transform: Any) -> Iterator[Any]:
+    """Yield the steps of a transform as the script wrote them, without the Composes around them."""
     if transform is None:
         return
     if type(transform).__name__ == "Compose" and hasattr(transform, "transforms"):
         for step in transform.transforms:
-            yield from _steps(step)
+            yield from steps_of(step)
     else:
         yield transform
 
@@ -216,8 +277,8 @@ def log_once(loader: Any) -> None:
     first, others = loader._why_python[0], len(loader._why_python) - 1
     more = f" (and {others} more)" if others else ""
     logging.getLogger("stoker").warning(
-        "%s is decoded and transformed in Python, because %s%s. DataLoader.explain() lists all reasons, and "
-        "compile=False silences this warning",
+        "samples of %s are made in Python, with the engine's pixels where it can, because %s%s. DataLoader.explain() lists "
+        "all reasons, and compile=False silences this warning",
         type(loader.dataset).__name__,
         first,
         more,

@@ -327,7 +327,7 @@ _DIFFERS_ON_TENSORS = {
     "ToTensor",
     "ImageClassification",
 }
-_MAKES_TENSORS = {
+MAKES_TENSORS = {
     "ToImage", "PILToTensor", "ToTensor", "ImageClassification", "MaybeToTensor", "MaybePILToTensor", "ToNumpy",
 }  # fmt: skip
 _MAKES_FLOATS = {"ToTensor", "ConvertImageDtype", "ToDtype", "ImageClassification", "MaybeToTensor"}
@@ -360,9 +360,17 @@ def compile_transform(transform: Any) -> Transform:
 
 def unknown(transform: Any) -> Blocked:
     """Return what to raise for a transform that the engine does not have."""
+    why = f"only Python knows the transform {_shown(transform)}"
+    return Blocked([Blocker(TRANSFORM, why, "use one of stoker.transforms in its place", transform)])
+
+
+def _shown(transform: Any) -> str:
+    """Return how a message names a transform."""
     kind = type(transform)
-    why = f"the transform {transform!r} ({kind.__module__}.{kind.__qualname__}) cannot be compiled"
-    return Blocked([Blocker(TRANSFORM, why, "remove it, or use one of stoker.transforms", transform)])
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    if hasattr(transform, "__qualname__"):  # a function
+        return f"{transform.__module__}.{transform.__qualname__}"
+    return name if kind.__repr__ is object.__repr__ else f"{transform!r} ({name})"
 
 
 def _refuse_other_arithmetic(transforms: Any) -> None:
@@ -374,7 +382,7 @@ def _refuse_other_arithmetic(transforms: Any) -> None:
         if maker and (maker == "ToNumpy" or _differs_on_tensors(step, name, is_float)):
             why = f"{name} comes after {maker}: {library_of(step)} treats tensors there differently from images"
             blockers.append(Blocker(TRANSFORM, why, f"move {name} before {maker}", step))
-        maker = maker or (name if name in _MAKES_TENSORS else "")
+        maker = maker or (name if name in MAKES_TENSORS else "")
         is_float = is_float or name in _MAKES_FLOATS
     if blockers:
         raise Blocked(blockers)

@@ -238,7 +238,6 @@ const struct st_op st_op_timm_augment = {
     .self_size = sizeof(struct timm_augment),
     .params = params,
     .plan = plan,
-    .warps = true,
     .run = run,
     .pending = true,
 };

@@ -255,6 +255,19 @@ struct stoker_dataset *const *st_compound_parts(const struct stoker_dataset *dat
     return whole->parts;
 }
 
+bool st_compound_keep_encoded(struct stoker_dataset *data)
+{
+    struct compound *whole = data->self;
+    for (uint32_t k = 0; k < whole->field_count; k++)
+        if (whole->fields[k].kind == ST_FIELD_IMAGE) {
+            if (whole->fields[k].ndim)
+                return false;
+            whole->fields[k].kind = ST_FIELD_BYTES;
+            return true;
+        }
+    return false;
+}
+
 struct st_found st_compound_sample(const struct stoker_dataset *data, uint64_t sample)
 {
     const struct compound *whole = data->self;

@@ -22,6 +22,9 @@ int st_compound_new(struct stoker_dataset **out, struct stoker_dataset *const *p
                     uint32_t part_count, uint64_t count, st_compound_find *find, void *map,
                     struct stoker_error *err);
 
+/* Lets the first image be bytes, which nobody decodes; false if it is pixels, or there is none. */
+bool st_compound_keep_encoded(struct stoker_dataset *data);
+
 /* The parts of such a dataset, which it owns; NULL for any other dataset. */
 struct stoker_dataset *const *st_compound_parts(const struct stoker_dataset *data, uint32_t *count);
 /* The part and its sample that a sample below the dataset's count stands for. */
