@@ -23,14 +23,13 @@ from PIL import Image
 
 from .._base.tensors import take_capsule
 from .._base.unmodified import changes_of_step, in_place_of
-from .._steps.base import compile_transform
+from .._steps.base import PRESETS, compile_transform
 from .colours import COLOURS
 from .images import Lazy, deferred, is_lazy
 from .patches import Patch, applied
 from .pixels import REFUSALS, Decoded, single_of, text_of_mode
 
-_PRESET = "ImageClassification"
-_MAKE_TENSORS = {"ToTensor", "PILToTensor", "ToImage", _PRESET}
+_MAKE_TENSORS = {"ToTensor", "PILToTensor", "ToImage"} | PRESETS
 _TO_FLOAT = {"ConvertImageDtype", "ToDtype"}
 _ON_TENSORS = {"Identity", "Normalize", "ToPureTensor"} | _TO_FLOAT
 _ON_IMAGES = {
@@ -96,7 +95,7 @@ class _Tail:
         return added
 
     def _add_first(self, name: str, step: Any) -> bool:
-        if name == _PRESET:
+        if name in PRESETS:
             self._parts.append(compile_transform(step)._spec())
             self._is_float = True
             return self._mode == "RGB"

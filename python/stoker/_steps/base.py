@@ -274,6 +274,7 @@ resize(size=[24,24], interpolation=bilinear)}'
 # function, or None. from_torchvision.py fills it: the table needs the classes of transforms.py, which are built on those here.
 converters: dict[str, Callable[[Any], Any]] = {}
 
+PRESETS = {"ImageClassification", "ObjectDetection", "SemanticSegmentation"}  # what weights.transforms() returns
 # Steps that torchvision computes with other arithmetic once the image is a tensor: not with Pillow's integers.
 _DIFFERS_ON_TENSORS = {
     "Resize",
@@ -298,10 +299,10 @@ _DIFFERS_ON_TENSORS = {
     "RandomPhotometricDistort",
     "PILToTensor",
     "ToTensor",
-    "ImageClassification",
+    *PRESETS,
 }
-_MAKES_TENSORS = {"ToImage", "PILToTensor", "ToTensor", "ImageClassification"}
-_MAKES_FLOATS = {"ToTensor", "ConvertImageDtype", "ToDtype", "ImageClassification"}
+_MAKES_TENSORS = {"ToImage", "PILToTensor", "ToTensor", *PRESETS}
+_MAKES_FLOATS = {"ToTensor", "ConvertImageDtype", "ToDtype", *PRESETS}
 
 
 def compile_transform(transform: Any) -> Transform:
