@@ -221,12 +221,20 @@ def test_dataset_folder_and_imagenet(tree, tmp_path):
     assert_same(datasets.ImageNet(root, "train", transform=transform))
 
 
-@pytest.mark.parametrize("weights", ["ResNet50_Weights.IMAGENET1K_V2", "EfficientNet_B1_Weights.IMAGENET1K_V2"])
-def test_presets(tree, weights):
+@pytest.mark.parametrize(
+    "weights",
+    [
+        "ResNet50_Weights.IMAGENET1K_V2",
+        "EfficientNet_B1_Weights.IMAGENET1K_V2",
+        "segmentation.FCN_ResNet50_Weights.DEFAULT",
+        "detection.FasterRCNN_ResNet50_FPN_Weights.DEFAULT",
+    ],
+)
+def test_presets(even_tree, weights):
     from torchvision import models
 
     transform = functools.reduce(getattr, weights.split("."), models).transforms()
-    assert_same(datasets.ImageFolder(tree, transform))
+    assert_same(datasets.ImageFolder(even_tree, transform))
 
 
 # ---- target_transform ----

@@ -57,6 +57,10 @@ def _patch_pillow(name: str) -> Callable[[], None]:
 
 
 def _patch_by(patch: Callable[[str], Callable[[], None]], name: str) -> Callable[[], None]:
+    from . import pixels
+
+    if not pixels.KNOWN_PILLOW:
+        return lambda: None
     _undo[name] = lambda: patch(name)()  # for a child that is forked meanwhile: completes it, then undoes it
     return patch(name)
 
@@ -132,7 +136,7 @@ def _is_imported(name: str) -> bool:
 
 
 def _begin() -> None:
-    """Patch what reads images, and what needs no lazy ones. Other transforms are patched when that is called."""
+    """Patch what reads images, and what needs no lazy ones. Transforms are patched when that is called, or earlier (look)."""
     global _contexts
     present = [name for name in _AT_ONCE if _is_imported(name)]
     for name in present:
@@ -203,7 +207,9 @@ class lazy_images:  # noqa: N801 (called like a function)
     def __enter__(self) -> lazy_images:
         with contextlib.suppress(ImportError):
             import PIL.Image  # noqa: F401 (imported now, so that its open can be patched)
-        return self._enter()
+        self._enter()
+        look()
+        return self
 
     def _enter(self) -> lazy_images:
         _begin()
@@ -216,6 +222,11 @@ class lazy_images:  # noqa: N801 (called like a function)
 
 
 class fetching(lazy_images):  # noqa: N801
-    """The same for a dataset that may not use images: it does not import Pillow."""
+    """The same for a dataset that may not use images: it does not import Pillow, and patches transforms only once an image
+    is opened; in a worker process at once, which has to do that only once."""
 
-    __enter__ = lazy_images._enter
+    def __enter__(self) -> fetching:
+        self._enter()
+        if _everywhere:
+            look()
+        return self

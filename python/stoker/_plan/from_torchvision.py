@@ -13,7 +13,7 @@ from typing import Any
 from .. import transforms as T
 from .._base.tensors import dtype_name
 from .._steps.arguments import filter_word, interpolation_mode, op
-from .._steps.base import Transform, converters, unknown
+from .._steps.base import PRESETS, Transform, converters, unknown
 from .._steps.functions import Nothing, ToRGB, step_of
 
 
@@ -81,17 +81,17 @@ def _jitter(t: Any) -> Transform:
 
 
 def _preset(t: Any) -> Transform:
-    """Convert what weights.transforms() returns."""
-    size = t.resize_size[0] if len(t.resize_size) == 1 else t.resize_size
-    return T.Compose(
-        [
-            T.Resize(size, t.interpolation, None, t.antialias),
-            T.CenterCrop(t.crop_size),
-            T.PILToTensor(),
-            T.ConvertImageDtype("float32"),
-            T.Normalize(t.mean, t.std),
-        ]
-    )
+    """Convert what weights.transforms() returns: for classification, segmentation or detection."""
+    steps: list[Transform] = []
+    resize = getattr(t, "resize_size", None)
+    if resize is not None:
+        steps.append(T.Resize(resize[0] if len(resize) == 1 else resize, t.interpolation, None, t.antialias))
+    if hasattr(t, "crop_size"):
+        steps.append(T.CenterCrop(t.crop_size))
+    steps += [T.PILToTensor(), T.ConvertImageDtype("float32")]
+    if hasattr(t, "mean"):
+        steps.append(T.Normalize(t.mean, t.std))
+    return T.Compose(steps)
 
 
 def _to_tensor(t: Any) -> Transform:
@@ -166,7 +166,6 @@ _CONVERTERS: dict[str, Callable[[Any], Transform]] = {
     "GaussianBlur": lambda t: T.GaussianBlur(t.kernel_size, t.sigma),
     "Grayscale": lambda t: T.Grayscale(t.num_output_channels),
     "Identity": lambda t: Nothing(),
-    "ImageClassification": _preset,
     "Lambda": _lambda,
     "Normalize": lambda t: T.Normalize(t.mean, t.std),
     "PILToTensor": lambda t: _ToImage(),
@@ -209,5 +208,5 @@ _CONVERTERS: dict[str, Callable[[Any], Transform]] = {
     "ToTensor": _to_tensor,
     "TrivialAugmentWide": lambda t: T.TrivialAugmentWide(_bins(t), **_map_options(t)),
 }
-converters["torchvision"] = _CONVERTERS
+converters["torchvision"] = _CONVERTERS | dict.fromkeys(PRESETS, _preset)
 converters["functions"] = {"function": step_of}

@@ -301,6 +301,7 @@ def changes_of(transform: Any) -> list[str]:
 
 in_python: list[Callable[[Transform, Any], Any]] = []  # what calls a transform with steps that only Python has
 
+PRESETS = {"ImageClassification", "ObjectDetection", "SemanticSegmentation"}  # what weights.transforms() returns
 # Steps that torchvision computes with other arithmetic once the image is a tensor: not with Pillow's integers.
 _DIFFERS_ON_TENSORS = {
     "Resize",
@@ -325,12 +326,10 @@ _DIFFERS_ON_TENSORS = {
     "RandomPhotometricDistort",
     "PILToTensor",
     "ToTensor",
-    "ImageClassification",
+    *PRESETS,
 }
-MAKES_TENSORS = {
-    "ToImage", "PILToTensor", "ToTensor", "ImageClassification", "MaybeToTensor", "MaybePILToTensor", "ToNumpy",
-}  # fmt: skip
-_MAKES_FLOATS = {"ToTensor", "ConvertImageDtype", "ToDtype", "ImageClassification", "MaybeToTensor"}
+MAKES_TENSORS = {"ToImage", "PILToTensor", "ToTensor", "MaybeToTensor", "MaybePILToTensor", "ToNumpy", *PRESETS}
+_MAKES_FLOATS = {"ToTensor", "ConvertImageDtype", "ToDtype", "MaybeToTensor", *PRESETS}
 
 
 def compile_transform(transform: Any) -> Transform:

@@ -1,5 +1,5 @@
-/* tensor_ops.c - to_tensor, pil_to_tensor, convert_image_dtype, normalize, arithmetic: the final type and
- * values of images
+/* tensor_ops.c - to_tensor, pil_to_tensor, convert_image_dtype, normalize, arithmetic: the final type
+ * and values of images
  *
  * SPDX-License-Identifier: Apache-2.0
  */
