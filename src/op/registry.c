@@ -20,7 +20,7 @@
     X(auto_augment) X(rand_augment) X(trivial_augment_wide) X(timm_augment) \
     X(random_channel_permutation) X(random_photometric_distort) \
     X(random_apply) X(random_choice) X(random_some) X(random_order) X(to_tensor) X(pil_to_tensor) \
-    X(convert_image_dtype) X(normalize) \
+    X(convert_image_dtype) X(normalize) X(arithmetic) \
     X(audio_decode) X(audio_resample) X(audio_mono) X(audio_channels) X(audio_crop) \
     X(audio_gain) X(audio_normalize) X(audio_spectrogram) X(audio_mel_spectrogram)
 

@@ -36,6 +36,10 @@ static void plans(void)
         {"pil_to_tensor; normalize mean=0.5 std=0.5", "after to_tensor"},
         {"random_erasing", "after to_tensor"},
         {"convert_image_dtype", "after pil_to_tensor"},
+        {"arithmetic what=multiply by=2", "requires float32"},
+        {"to_tensor; convert_image_dtype dtype=float16; arithmetic what=multiply by=2", "requires float32"},
+        {"to_tensor; arithmetic what=divide by=0", "divide by 0"},
+        {"to_tensor; arithmetic what=divide by=1e-50", "divide by"},
         {"to_tensor; random_erasing; random_horizontal_flip", "random_erasing"},
         {"to_tensor; random_erasing; center_crop size=4", "random_erasing"},
         {"to_tensor; random_erasing; pad padding=1", "random_erasing"},
@@ -151,7 +155,7 @@ static void registry(void)
     for (const struct st_op *const *op = st_ops; *op; op++, count++)
         fine = fine && st_op_find((*op)->name) == *op && (*op)->help && (*op)->params &&
                ((*op)->plan || (*op)->choose || (*op)->run_audio);
-    ok(fine && count == 51, "%u ops, each found by its name, with help and parameters", count);
+    ok(fine && count == 52, "%u ops, each found by its name, with help and parameters", count);
     ok(!st_op_find("hflip") && !st_op_find(""), "other names are not found");
 }
 

@@ -15,7 +15,7 @@ from torchvision import datasets
 from torchvision_sets import mnist
 
 CROP = V1.Compose([V1.CenterCrop(32), V1.RandomApply([V1.ColorJitter(0.1), V1.Grayscale(3)]), V1.ToTensor()])
-MIXED = V1.Compose([V1.CenterCrop(32), V2.JPEG((50, 60)), V1.ToTensor(), V1.Lambda(lambda x: x)])
+MIXED = V1.Compose([V1.CenterCrop(32), V2.JPEG((50, 60)), V1.ToTensor(), V1.Lambda(lambda x: x.flip(0))])
 
 
 def test_the_plan_of_the_engine(tree):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import io
 import random
+import re
 import warnings
 
 import numpy as np
@@ -295,6 +296,47 @@ def test_idioms_of_users_give_torchvisions_results(sample):
             with stoker.lazy_images():
                 ours = values(sample(opened(data), MASKS["L"]())), generators()
             assert ours == plain
+
+
+ARRAYS = {
+    "colours": np.random.default_rng(1).integers(0, 256, (60, 70, 3), np.uint8),
+    "grey": np.random.default_rng(2).integers(0, 256, (60, 70), np.uint8),
+    "one channel": np.random.default_rng(3).integers(0, 256, (60, 70, 1), np.uint8),
+    "alpha": np.random.default_rng(4).integers(0, 256, (60, 70, 4), np.uint8),
+    "16 bits": np.random.default_rng(5).integers(0, 9000, (60, 70), np.int16),
+    "tensor": torch.from_numpy(np.random.default_rng(6).integers(0, 256, (3, 60, 70), np.uint8)),
+    "floats": torch.rand(1, 60, 70, generator=torch.Generator().manual_seed(7)),
+}
+
+
+@pytest.mark.parametrize("kind", ARRAYS)
+def test_images_made_of_arrays(kind, monkeypatch):
+    from stoker._lazy import compose
+
+    runs = []
+    run = compose._Tail.run
+    monkeypatch.setattr(compose._Tail, "run", lambda self, image: runs.append(image) or run(self, image))
+    for module in (T, v2):
+        steps = [module.ToPILImage(), module.RandomCrop(50), MyShift(), module.Resize(40), module.RandomHorizontalFlip()]
+        for transform in (module.Compose(steps), module.Compose([*steps, module.PILToTensor()])):
+            before = ARRAYS[kind].copy() if isinstance(ARRAYS[kind], np.ndarray) else ARRAYS[kind].clone()
+            seed_all(4)
+            plain = [values(transform(ARRAYS[kind])) for _ in range(4)], generators()
+            seed_all(4)
+            with stoker.lazy_images():
+                ours = [values(transform(ARRAYS[kind])) for _ in range(4)], generators()
+            assert ours == plain
+            assert (before == ARRAYS[kind]).all()
+    assert bool(runs) == (kind not in ("alpha", "16 bits"))
+
+
+def test_what_cannot_become_an_image_is_torchvisions_error():
+    for wrong in (np.zeros((2, 3, 4, 5)), torch.zeros(9, 3, 3), "no image", picture(1, 9, 9)):
+        transform = T.Compose([T.ToPILImage(), T.ToTensor()])
+        with pytest.raises((TypeError, ValueError)) as plain:
+            transform(wrong)
+        with stoker.lazy_images(), pytest.raises(type(plain.value), match=re.escape(str(plain.value))):
+            transform(wrong)
 
 
 # ---- long chains, odd numbers, and what is left behind ----

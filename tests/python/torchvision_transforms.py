@@ -12,7 +12,7 @@ from torch import nn
 
 T = pytest.importorskip("torchvision.transforms")
 from torchvision.transforms import v2  # noqa: E402
-from torchvision.transforms._presets import ImageClassification  # noqa: E402
+from torchvision.transforms._presets import ImageClassification, ObjectDetection, SemanticSegmentation  # noqa: E402
 
 
 def invert(image):
@@ -108,6 +108,9 @@ FIXED = {
     "alone: too small": T.RandomCrop(5000),
     "alone: convert": T.ConvertImageDtype(torch.float32),
     "preset": ImageClassification(crop_size=56, resize_size=64),
+    "preset segmentation": SemanticSegmentation(resize_size=52),
+    "preset segmentation without resize": SemanticSegmentation(resize_size=None, mean=(0.1, 0.2, 0.3)),
+    "preset detection": ObjectDetection(),
     "preset bicubic": ImageClassification(crop_size=72, resize_size=64, interpolation=T.InterpolationMode.BICUBIC),
     "empty": T.Compose([]),
 }

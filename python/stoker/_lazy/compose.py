@@ -23,15 +23,14 @@ from PIL import Image
 
 from .._base.tensors import take_capsule
 from .._base.unmodified import in_place_of
-from .._steps.base import changes_of, compile_transform
+from .._steps.base import PRESETS, changes_of, compile_transform
 from .colours import COLOURS
 from .images import Lazy, deferred, is_lazy
 from .patches import Patch, applied
 from .pixels import REFUSALS, Decoded, single_of, text_of_mode
 from .timm_steps import TIMM, has_own_functions, with_pixels
 
-_PRESET = "ImageClassification"
-_MAKE_TENSORS = {"ToTensor", "PILToTensor", "ToImage", _PRESET}
+_MAKE_TENSORS = {"ToTensor", "PILToTensor", "ToImage"} | PRESETS
 _TO_FLOAT = {"ConvertImageDtype", "ToDtype"}
 _ON_TENSORS = {"Identity", "Normalize", "ToPureTensor"} | _TO_FLOAT
 _ON_IMAGES = {
@@ -63,6 +62,7 @@ _ON_IMAGES = {
     "TrivialAugmentWide",
 }
 _HOLDERS = {"RandomApply", "RandomChoice", "RandomOrder"}
+_MAKES_IMAGES = "ToPILImage"
 _MODES = ("RGB", "L")  # of images that the engine has
 
 _classes: dict[type, str] = {}  # classes that are patched or known here, and their names, or those of torchvision's like them
@@ -96,7 +96,7 @@ class _Tail:
         return added
 
     def _add_first(self, name: str, step: Any) -> bool:
-        if name == _PRESET:
+        if name in PRESETS:
             self._parts.append(compile_transform(step)._spec())
             self._is_float = True
             return self._mode == "RGB"
@@ -278,11 +278,18 @@ def _in_engines_type() -> bool:
     return torch.get_default_dtype() is torch.float32 and not torch.nn.modules.module._has_any_global_hook()
 
 
+def _begins_with_image(steps: Sequence[Any], value: Any) -> bool:
+    """Return whether there is an image that came from a file or that is made of an array, for the steps behind it."""
+    if is_lazy(value):
+        return bool(steps)
+    return len(steps) > 1 and _classes.get(type(steps[0])) == _MAKES_IMAGES and not isinstance(value, Image.Image)
+
+
 def _wrapped_compose(original: Callable[..., Any]) -> Callable[..., Any]:
     def forward(self: Any, *inputs: Any, **named: Any) -> Any:
-        if len(inputs) == 1 and is_lazy(inputs[0]) and not named and type(self) in _classes:
+        if len(inputs) == 1 and not named and type(self) in _classes:
             steps = self.transforms
-            if isinstance(steps, (list, tuple)) and steps and _in_engines_type():
+            if isinstance(steps, (list, tuple)) and _begins_with_image(steps, inputs[0]) and _in_engines_type():
                 return _run_compose(steps, inputs[0])
         return original(self, *inputs, **named)
 
@@ -324,7 +331,7 @@ class _Class:
 
 
 def _classes_of(module: Any) -> list[_Class]:
-    names = sorted(_ON_IMAGES | _MAKE_TENSORS | _ON_TENSORS | _HOLDERS | {"Compose"})
+    names = sorted(_ON_IMAGES | _MAKE_TENSORS | _ON_TENSORS | _HOLDERS | {"Compose", _MAKES_IMAGES})
     found = ((getattr(module, name, None), name) for name in names)
     return [
         _Class(kind, name)

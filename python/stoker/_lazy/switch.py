@@ -56,6 +56,10 @@ def _patch_pillow(name: str) -> Callable[[], None]:
 
 
 def _patch_by(patch: Callable[[str], Callable[[], None]], name: str) -> Callable[[], None]:
+    from . import pixels
+
+    if not pixels.KNOWN_PILLOW:
+        return lambda: None
     _undo[name] = lambda: patch(name)()  # for a child that is forked meanwhile: completes it, then undoes it
     return patch(name)
 
@@ -119,7 +123,7 @@ def _is_imported(name: str) -> bool:
 
 
 def _begin() -> None:
-    """Patch Pillow's open only. Transforms are patched when it is called."""
+    """Patch Pillow's open only. Transforms are patched when it is called, or earlier (look)."""
     global _contexts
     pillow = "PIL.Image"
     has_pillow = _is_imported(pillow)
@@ -186,7 +190,9 @@ class lazy_images:  # noqa: N801 (called like a function)
     def __enter__(self) -> lazy_images:
         with contextlib.suppress(ImportError):
             import PIL.Image  # noqa: F401 (imported now, so that its open can be patched)
-        return self._enter()
+        self._enter()
+        look()
+        return self
 
     def _enter(self) -> lazy_images:
         _begin()
@@ -199,6 +205,11 @@ class lazy_images:  # noqa: N801 (called like a function)
 
 
 class fetching(lazy_images):  # noqa: N801
-    """The same for a dataset that may not use images: it does not import Pillow."""
+    """The same for a dataset that may not use images: it does not import Pillow, and patches transforms only once an image
+    is opened; in a worker process at once, which has to do that only once."""
 
-    __enter__ = lazy_images._enter
+    def __enter__(self) -> fetching:
+        self._enter()
+        if _everywhere:
+            look()
+        return self

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How each transform of torchvision (v1 and v2) becomes one of ours.
+"""How each transform of torchvision (v1 and v2), and a function where it is known what it does, becomes one of ours.
 
 torchvision is never imported here: its objects are recognised by the names of their classes.
 """
@@ -13,24 +13,11 @@ from typing import Any
 from .. import transforms as T
 from .._base.tensors import dtype_name
 from .._steps.arguments import filter_word, interpolation_mode, op
-from .._steps.base import Transform, converters
+from .._steps.base import PRESETS, Transform, converters, unknown
+from .._steps.functions import Nothing, ToRGB, step_of
 
 
-class _Nothing(Transform):
-    """A step that does nothing in the engine."""
-
-    def _spec(self) -> str:
-        return ""
-
-
-class _ToRGB(_Nothing):
-    """Three channels. Decoded images already have them, unless the image was or has become grey."""
-
-    def _spec_of_grey(self) -> str:
-        return op("grayscale", num_output_channels=3)
-
-
-class _ToImage(_Nothing):
+class _ToImage(Nothing):
     """A tensor of bytes. Later ops of torchvision take tensors where the engine's take images, so it is deferred."""
 
     _makes_tensor = _deferred = True
@@ -94,17 +81,17 @@ def _jitter(t: Any) -> Transform:
 
 
 def _preset(t: Any) -> Transform:
-    """Convert what weights.transforms() returns."""
-    size = t.resize_size[0] if len(t.resize_size) == 1 else t.resize_size
-    return T.Compose(
-        [
-            T.Resize(size, t.interpolation, None, t.antialias),
-            T.CenterCrop(t.crop_size),
-            T.PILToTensor(),
-            T.ConvertImageDtype("float32"),
-            T.Normalize(t.mean, t.std),
-        ]
-    )
+    """Convert what weights.transforms() returns: for classification, segmentation or detection."""
+    steps: list[Transform] = []
+    resize = getattr(t, "resize_size", None)
+    if resize is not None:
+        steps.append(T.Resize(resize[0] if len(resize) == 1 else resize, t.interpolation, None, t.antialias))
+    if hasattr(t, "crop_size"):
+        steps.append(T.CenterCrop(t.crop_size))
+    steps += [T.PILToTensor(), T.ConvertImageDtype("float32")]
+    if hasattr(t, "mean"):
+        steps.append(T.Normalize(t.mean, t.std))
+    return T.Compose(steps)
 
 
 def _to_tensor(t: Any) -> Transform:
@@ -114,6 +101,15 @@ def _to_tensor(t: Any) -> Transform:
             f"{t!r} makes tensors of torch's default type, {torch.get_default_dtype()}; the engine makes float32"
         )
     return T.ToTensor()
+
+
+def _lambda(t: Any) -> Transform:
+    if getattr(t, "types", (object,)) != (object,):
+        raise NotImplementedError(f"{t!r} cannot be compiled: it is for some types only")
+    step = step_of(t.lambd)
+    if step is None:
+        raise unknown(t)
+    return step
 
 
 def _map_options(t: Any) -> dict[str, Any]:
@@ -167,12 +163,12 @@ _CONVERTERS: dict[str, Callable[[Any], Transform]] = {
     "ElasticTransform": _elastic,
     "GaussianBlur": lambda t: T.GaussianBlur(t.kernel_size, t.sigma),
     "Grayscale": lambda t: T.Grayscale(t.num_output_channels),
-    "Identity": lambda t: _Nothing(),
-    "ImageClassification": _preset,
+    "Identity": lambda t: Nothing(),
+    "Lambda": _lambda,
     "Normalize": lambda t: T.Normalize(t.mean, t.std),
     "PILToTensor": lambda t: _ToImage(),
     "Pad": _pad,
-    "RGB": lambda t: _ToRGB(),
+    "RGB": lambda t: ToRGB(),
     "SanitizeBoundingBoxes": lambda t: T.SanitizeBoundingBoxes(t.min_size, t.min_area),
     "RandAugment": _rand_augment,
     "RandomAdjustSharpness": lambda t: T.RandomAdjustSharpness(t.sharpness_factor, t.p),
@@ -209,5 +205,6 @@ _CONVERTERS: dict[str, Callable[[Any], Transform]] = {
     "ToPureTensor": lambda t: _ToImage(),
     "ToTensor": _to_tensor,
     "TrivialAugmentWide": lambda t: T.TrivialAugmentWide(_bins(t), **_map_options(t)),
+    "function": step_of,
 }
-converters["torchvision"] = _CONVERTERS
+converters["torchvision"] = _CONVERTERS | dict.fromkeys(PRESETS, _preset)

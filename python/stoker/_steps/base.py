@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import numbers
 from collections.abc import Callable, Iterator, Sequence
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,8 @@ class Transform(SuggestsKeywords):
     _makes_tensor = False  # the result is a tensor, channels first
     _wants_tensor = False  # the input must be a tensor
     _deferred = False  # makes a tensor, but only when a later op needs one (v2's ToImage)
+    _wants_image = False  # fails on tensors in torchvision
+    _triples = False  # makes three channels of a tensor that has one
 
     def _spec(self) -> str:
         """Return this transform as part of a pipeline's text."""
@@ -114,20 +117,39 @@ class Compose(Transform):
 
     def _parts(self, grey: bool) -> list[str]:
         parts: list[str] = []
-        deferred = False
+        deferred = is_tensor = False
         _refuse_other_arithmetic(self.transforms)
         for transform in _flat(self.transforms):
+            if transform._wants_image and is_tensor:
+                raise NotImplementedError("a function that takes images comes after the image has become a tensor")
+            is_tensor = is_tensor or transform._makes_tensor
             if transform._wants_tensor and deferred:
                 parts.append("pil_to_tensor")
                 deferred = False
             deferred = deferred or transform._deferred
             parts.append(transform._spec_of_grey() if grey else transform._spec())
+            if transform._triples:
+                parts.insert(_place_of_tensor(parts), op("grayscale", num_output_channels=3))
+                grey = False
             if parts[-1].startswith("grayscale"):
                 grey = "num_output_channels=3" not in parts[-1]
         return list(filter(None, parts))
 
     def __repr__(self) -> str:
         return "\n    ".join([f"{type(self).__name__}(", *(str(t) for t in self.transforms)]) + "\n)"
+
+
+_ON_VALUES = ("normalize", "arithmetic", "convert_image_dtype")
+
+
+def _place_of_tensor(parts: list[str]) -> int:
+    """Return where the image becomes a tensor, if what follows treats all channels alike."""
+    for at in range(len(parts) - 1, -1, -1):
+        if parts[at] in ("to_tensor", "pil_to_tensor"):
+            return at
+        if parts[at] and not parts[at].startswith(_ON_VALUES):
+            break
+    raise NotImplementedError("repeat(3, 1, 1) is compiled behind ToTensor, ConvertImageDtype, Normalize and the like only")
 
 
 class RandomApply(Transform):
@@ -249,9 +271,9 @@ resize(size=[24,24], interpolation=bilinear)}'
 # ---- transforms of torchvision and timm ----
 
 _LIBRARIES = {"torchvision": "torchvision.transforms", "timm": "timm.data"}  # and where their transforms are
-# How to make one of our transforms from one of a library's, by the name of its class. _plan/from_*.py fill it: the tables
-# need the classes of transforms.py, which are built on those here.
-converters: dict[str, dict[str, Callable[[Any], Transform]]] = {}
+# How to make one of our transforms from one of a library's, by the name of its class; torchvision's "function": from a
+# user's function, or None. _plan/from_*.py fill it: the tables need the classes of transforms.py, which are built on those here.
+converters: dict[str, dict[str, Callable[[Any], Any]]] = {}
 
 
 def library_of(transform: Any) -> str:
@@ -265,6 +287,7 @@ def changes_of(transform: Any) -> list[str]:
     return list(dict.fromkeys(why for library in _LIBRARIES for why in changes_of_step(transform, library)))
 
 
+PRESETS = {"ImageClassification", "ObjectDetection", "SemanticSegmentation"}  # what weights.transforms() returns
 # Steps that torchvision computes with other arithmetic once the image is a tensor: not with Pillow's integers.
 _DIFFERS_ON_TENSORS = {
     "Resize",
@@ -289,12 +312,10 @@ _DIFFERS_ON_TENSORS = {
     "RandomPhotometricDistort",
     "PILToTensor",
     "ToTensor",
-    "ImageClassification",
+    *PRESETS,
 }
-_MAKES_TENSORS = {
-    "ToImage", "PILToTensor", "ToTensor", "ImageClassification", "MaybeToTensor", "MaybePILToTensor", "ToNumpy",
-}  # fmt: skip
-_MAKES_FLOATS = {"ToTensor", "ConvertImageDtype", "ToDtype", "ImageClassification", "MaybeToTensor"}
+_MAKES_TENSORS = {"ToImage", "PILToTensor", "ToTensor", "MaybeToTensor", "MaybePILToTensor", "ToNumpy", *PRESETS}
+_MAKES_FLOATS = {"ToTensor", "ConvertImageDtype", "ToDtype", "MaybeToTensor", *PRESETS}
 
 
 def compile_transform(transform: Any) -> Transform:
@@ -317,8 +338,18 @@ def compile_transform(transform: Any) -> Transform:
         if changes:
             raise Blocked([Blocker(TRANSFORM, why, "", transform) for why in changes])
         return convert(transform)
+    functions = converters.get("torchvision", {})
+    step = functions["function"](transform) if kind is FunctionType and "function" in functions else None
+    if step is not None:
+        return step
+    raise unknown(transform)
+
+
+def unknown(transform: Any) -> Blocked:
+    """Return what to raise for a transform that the engine does not have."""
+    kind = type(transform)
     why = f"the transform {transform!r} ({kind.__module__}.{kind.__qualname__}) cannot be compiled"
-    raise Blocked([Blocker(TRANSFORM, why, "remove it, or use one of stoker.transforms", transform)])
+    return Blocked([Blocker(TRANSFORM, why, "remove it, or use one of stoker.transforms", transform)])
 
 
 def _refuse_other_arithmetic(transforms: Any) -> None:

@@ -82,7 +82,8 @@ uint32_t st_finish_value(const struct st_finish_spec *spec, uint32_t first, enum
 {
     for (uint32_t i = first; i < spec->steps; i++) {
         value = rounded(spec->dtype, value - rounded(spec->dtype, spec->step[i].mean[channel]));
-        value = rounded(spec->dtype, value / rounded(spec->dtype, spec->step[i].std[channel]));
+        const float std = rounded(spec->dtype, spec->step[i].std[channel]);
+        value = rounded(spec->dtype, spec->step[i].product ? value * std : value / std);
     }
     return value_bits(dtype, value);
 }
@@ -122,12 +123,13 @@ static void set_lanes(struct st_finish *f, const struct st_finish_spec *spec, en
         for (int32_t i = 0; i < ST_LANES; i++) {
             const int32_t c = f->layout == STOKER_LAYOUT_NCHW ? row : i % f->channels;
             const float mean = spec->steps ? spec->step[0].mean[c] : 0;
-            const float std = spec->steps ? spec->step[0].std[c] : 1;
-            const bool line = formula == ST_FORMULA_LINE;
-            const double slope = line ? 1 / (255 * (double)std) : 1 / (double)std;
+            const bool product = spec->steps && spec->step[0].product, line = formula == ST_FORMULA_LINE;
+            const double by = spec->steps ? (double)spec->step[0].std[c] : 1;
+            const double std = product ? 1 / by : by;
+            const double slope = line ? 1 / (255 * std) : 1 / std;
             f->lanes[row].high[i] = (float)slope;
             f->lanes[row].low[i] = (float)(slope - (double)f->lanes[row].high[i]);
-            f->lanes[row].add[i] = line ? (float)(-(double)mean / (double)std) : -mean;
+            f->lanes[row].add[i] = line ? (float)(-(double)mean / std) : -mean;
         }
 }
 
@@ -168,7 +170,7 @@ static int check(const struct st_finish_spec *spec, enum stoker_dtype dtype, int
                        ST_NORMALIZE_MAX);
     for (uint32_t i = 0; i < spec->steps; i++)
         for (int32_t c = 0; c < channels; c++)
-            if (rounded(spec->dtype, spec->step[i].std[c]) == 0)
+            if (!spec->step[i].product && rounded(spec->dtype, spec->step[i].std[c]) == 0)
                 return st_fail(
                     err, STOKER_EINVAL,
                     "normalize: std of channel %d is 0 in the pipeline's type, which would divide by "

@@ -24,7 +24,8 @@ struct st_finish_spec {
     enum stoker_dtype dtype;    /* current type of the pipeline: U8, F32, F16, BF16; steps round to it */
     uint32_t steps;
     struct {
-        float mean[4], std[4];
+        float mean[4], std[4]; /* (value - mean) / std */
+        bool product;          /* or (value - mean) * std */
     } step[ST_NORMALIZE_MAX];
 };
 

@@ -1,4 +1,5 @@
-/* tensor_ops.c - to_tensor, pil_to_tensor, convert_image_dtype and normalize: the final type of images
+/* tensor_ops.c - to_tensor, pil_to_tensor, convert_image_dtype, normalize, arithmetic: the final type
+ * and values of images
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,6 +14,11 @@ struct convert {
 
 struct normalize {
     struct st_list mean, std;
+};
+
+struct arithmetic {
+    int32_t what; /* index of the word */
+    double by;
 };
 
 static const char *const dtype_words[] = {"uint8", "float32", "float16", "bfloat16", NULL};
@@ -50,6 +56,26 @@ static const struct st_param normalize_params[] = {
      .max = 1e30,
      .required = true,
      .help = "divisor of each channel"},
+    {0},
+};
+
+enum { SUBTRACT, MULTIPLY, DIVIDE };
+static const char *const arithmetic_words[] = {"subtract", "multiply", "divide", NULL};
+
+static const struct st_param arithmetic_params[] = {
+    {.name = "what",
+     .type = ST_PARAM_WORD,
+     .offset = offsetof(struct arithmetic, what),
+     .words = arithmetic_words,
+     .required = true,
+     .help = "subtract, multiply or divide"},
+    {.name = "by",
+     .type = ST_PARAM_FLOAT,
+     .offset = offsetof(struct arithmetic, by),
+     .min = -1e30,
+     .max = 1e30,
+     .required = true,
+     .help = "the number that is subtracted, or by which values are multiplied or divided"},
     {0},
 };
 
@@ -124,6 +150,14 @@ static int check_channels(const struct st_list *list, const char *name, int32_t 
     return STOKER_OK;
 }
 
+static int check_count(const struct st_finish_spec *finish, const char *op, struct stoker_error *err)
+{
+    if (finish->steps < ST_NORMALIZE_MAX)
+        return STOKER_OK;
+    return st_fail(err, STOKER_EINVAL, "%s: at most %d steps of normalize and arithmetic are supported",
+                   op, ST_NORMALIZE_MAX);
+}
+
 static int plan_normalize(void *self, struct st_shape *shape, struct st_finish_spec *finish,
                           struct stoker_error *err)
 {
@@ -132,10 +166,9 @@ static int plan_normalize(void *self, struct st_shape *shape, struct st_finish_s
         return st_fail(err, STOKER_EINVAL,
                        "normalize: requires floats; move it after to_tensor (or "
                        "convert_image_dtype)");
-    if (finish->steps == ST_NORMALIZE_MAX)
-        return st_fail(err, STOKER_EINVAL, "normalize: at most %d normalize steps are supported",
-                       ST_NORMALIZE_MAX);
-    int rc = check_channels(&n->mean, "mean", shape->channels, err);
+    int rc = check_count(finish, "normalize", err);
+    if (rc >= 0)
+        rc = check_channels(&n->mean, "mean", shape->channels, err);
     if (rc >= 0)
         rc = check_channels(&n->std, "std", shape->channels, err);
     if (rc < 0)
@@ -149,6 +182,28 @@ static int plan_normalize(void *self, struct st_shape *shape, struct st_finish_s
         finish->step[finish->steps].mean[c] = (float)n->mean.value[n->mean.count > 1 ? c : 0];
     }
     finish->steps++;
+    return STOKER_OK;
+}
+
+/* torch calculates with a number in float32, whatever the tensor's type is: only in float32 is that what
+ * a step of normalize does. */
+static int plan_arithmetic(void *self, struct st_shape *shape, struct st_finish_spec *finish,
+                           struct stoker_error *err)
+{
+    const struct arithmetic *a = self;
+    const float by = (float)a->by;
+    if (finish->dtype != STOKER_DTYPE_F32)
+        return st_fail(err, STOKER_EINVAL, "arithmetic: requires float32; move it after to_tensor");
+    if (a->what == DIVIDE && by == 0)
+        return st_fail(err, STOKER_EINVAL, "arithmetic: cannot divide by %g", a->by);
+    const int rc = check_count(finish, "arithmetic", err);
+    if (rc < 0)
+        return rc;
+    for (int32_t c = 0; c < shape->channels; c++) {
+        finish->step[finish->steps].mean[c] = a->what == SUBTRACT ? by : 0;
+        finish->step[finish->steps].std[c] = a->what == SUBTRACT ? 1 : by;
+    }
+    finish->step[finish->steps++].product = a->what == MULTIPLY;
     return STOKER_OK;
 }
 
@@ -180,4 +235,12 @@ const struct st_op st_op_normalize = {
     .self_size = sizeof(struct normalize),
     .params = normalize_params,
     .plan = plan_normalize,
+};
+
+const struct st_op st_op_arithmetic = {
+    .name = "arithmetic",
+    .help = "calculates with each value and a number",
+    .self_size = sizeof(struct arithmetic),
+    .params = arithmetic_params,
+    .plan = plan_arithmetic,
 };
