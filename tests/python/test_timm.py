@@ -62,11 +62,14 @@ def timms(transform, image, count: int, seed: int = 3) -> list:
 
 
 def same_shares(ours: collections.Counter, theirs: collections.Counter) -> None:
-    """Outcomes as frequent in two samples; none is more than 5 standard deviations off."""
+    """Outcomes are as frequent in two samples, within 5 standard deviations; those that are rare are taken together."""
     a, b = sum(ours.values()), sum(theirs.values())
-    for outcome in ours | theirs:
-        p = (ours[outcome] + theirs[outcome]) / (a + b)
-        assert abs(ours[outcome] / a - theirs[outcome] / b) <= 5 * math.sqrt(p * (1 - p) * (1 / a + 1 / b)) + 1e-9, (p, outcome)
+    rare = {outcome for outcome in ours | theirs if (ours[outcome] + theirs[outcome]) / (a + b) * min(a, b) < 20}
+    groups = [rare, *({outcome} for outcome in (ours | theirs).keys() - rare)]
+    for group in groups:
+        mine, other = (sum(one[outcome] for outcome in group) for one in (ours, theirs))
+        p = (mine + other) / (a + b)
+        assert abs(mine / a - other / b) <= 5 * math.sqrt(p * (1 - p) * (1 / a + 1 / b)), (p, len(group))
 
 
 @pytest.fixture
@@ -132,7 +135,7 @@ def test_to_numpy():
     assert np.array_equal(apply(transform, np.asarray(image)), transform(image))
 
 
-@pytest.mark.parametrize("config", [{}, {"auto_augment": "rand-m9-mstd0.5-inc1", "re_prob": 0.25}, {"train_crop_mode": "rkrr"}])
+@pytest.mark.parametrize("config", [{}, {"auto_augment": "rand-m9-mstd0.5-inc1", "re_prob": 0.25}, {"auto_augment": "3a"}, {"train_crop_mode": "rkrr"}])
 def test_datasets_of_torchvision_compile(tree, config):
     """Also with several copies of the transform's own objects, which nothing changes."""
     transform = create_transform(32, is_training=True, **config)
@@ -154,7 +157,7 @@ def test_eval_of_a_model_in_a_loader(tree):
 
 # ---- the changes of RandAugment and AutoAugment ----
 
-NAMES = [name for name in auto_augment.NAME_TO_OP if not name.startswith("GaussianBlur")]
+NAMES = [name for name in auto_augment.NAME_TO_OP if name != "GaussianBlurRand"]  # draws a radius: below
 
 
 @blends_twice
@@ -169,8 +172,8 @@ NAMES = [name for name in auto_augment.NAME_TO_OP if not name.startswith("Gaussi
 def test_a_change_is_timms(posterize_to_black, name, magnitude, options):
     image = picture(3, 37, 28)
     op = auto_augment.AugmentOp(name, prob=0.7, magnitude=magnitude, hparams=HPARAMS | options)
-    theirs = collections.Counter(chw(one).tobytes() for one in timms(op, image, 2000))
-    ours = collections.Counter(one.tobytes() for one in draws(one_op(op), np.asarray(image), 2000))
+    theirs = collections.Counter(chw(one).tobytes() for one in timms(op, image, 600))
+    ours = collections.Counter(one.tobytes() for one in draws(one_op(op), np.asarray(image), 600))
     assert ours.keys() == theirs.keys()
     same_shares(ours, theirs)
 
@@ -191,16 +194,29 @@ def test_distribution_of_magnitudes(options):
     same_distribution(ours, theirs, "brightness")
 
 
+def test_distribution_of_blurs():
+    """The values show the radius; and for each radius they are Pillow's."""
+    point = Image.new("RGB", (9, 9))
+    point.putpixel((4, 4), (255, 255, 255))
+    op = auto_augment.AugmentOp("GaussianBlurRand", prob=0.9, magnitude=8, hparams=HPARAMS | {"magnitude_std": 3})
+    ours = draws(one_op(op), np.asarray(point))
+    theirs = [chw(one) for one in timms(op, point, MANY // 4)]
+    for y, x in ((4, 4), (4, 5), (3, 5), (4, 6)):
+        same_distribution([one[0, y, x] for one in ours], [one[0, y, x] for one in theirs], (y, x))
+    known = {one.tobytes() for one in theirs}
+    assert np.mean([one.tobytes() in known for one in ours]) > 0.999
+
+
 @blends_twice
 @pytest.mark.parametrize("config", [
-    "rand-m9-n2", "rand-m9-n3-inc1-p0.8", "rand-m6-n2-tweights-p1", "rand-m6-n4-tweights-inc1", "rand-m3-n1-mmax20"
+    "rand-m9-n2", "rand-m9-n3-inc1-p0.8", "rand-m6-n2-tweights-p1", "rand-m6-n4-tweights-inc1", "rand-m3-n1-mmax20", "rand-m5-n2-t3aw-inc1", "rand-m5-n2-t3a"
 ])  # fmt: skip
 def test_distribution_of_rand_augment(posterize_to_black, config):
     """Which changes are chosen, and in which order: every outcome on an image of a few pixels."""
     image = picture(8, 5, 4)
     transform = auto_augment.rand_augment_transform(config, dict(HPARAMS, interpolation=FILTERS["bilinear"]))
     ours = collections.Counter(one.tobytes() for one in draws(transform, np.asarray(image)))
-    theirs = collections.Counter(chw(one).tobytes() for one in timms(transform, image, MANY // 4))
+    theirs = collections.Counter(chw(one).tobytes() for one in timms(transform, image, MANY // 10))
     same_shares(ours, theirs)
 
 
@@ -210,7 +226,7 @@ def test_distribution_of_auto_augment(posterize_to_black, policy):
     image = picture(9, 5, 4)
     transform = auto_augment.auto_augment_transform(policy, dict(HPARAMS))
     ours = collections.Counter(one.tobytes() for one in draws(transform, np.asarray(image)))
-    theirs = collections.Counter(chw(one).tobytes() for one in timms(transform, image, MANY // 4))
+    theirs = collections.Counter(chw(one).tobytes() for one in timms(transform, image, MANY // 10))
     same_shares(ours, theirs)
 
 
@@ -232,7 +248,7 @@ def same_windows(ours, theirs) -> None:
 def test_distribution_of_resized_crops(scale, ratio):
     image = coordinates(90, 70)
     transform = timm_transforms.RandomResizedCropAndInterpolation(100, scale, ratio, "nearest")
-    theirs = windows(map(chw, timms(transform, Image.fromarray(image), 20_000)))
+    theirs = windows(map(chw, timms(transform, Image.fromarray(image), 5000)))
     same_windows(windows(draws(transform, image)), theirs)
 
 
@@ -320,7 +336,6 @@ def my_contrast(image, factor, **_):
 
 BLOCKED = {
     "augmix": (lambda: auto_augment.augment_and_mix_transform("augmix-m5"), "adds up several versions"),
-    "3a": (lambda: auto_augment.auto_augment_transform("3a"), "does not have timm's GaussianBlurRand"),
     "a class of one's own": (lambda: MyCrop(24), "MyCrop"),
     "a method of one's own": (
         lambda: changed(timm_transforms.MaybePILToTensor(), "__call__", my_contrast), "was set on this MaybePILToTensor"
@@ -357,7 +372,7 @@ def test_what_cannot_be_compiled_says_so(name):
         T.pipeline_text(make())
 
 
-@pytest.mark.parametrize("config", [{"auto_augment": "augmix-m5-w4-d2"}, {"auto_augment": "3a"}])
+@pytest.mark.parametrize("config", [{"auto_augment": "augmix-m5-w4-d2"}, {"re_prob": 0.5, "re_count": 20}])
 def test_in_python_the_results_are_timms(tree, config):
     """With the reason in the plan; the rest of the steps still run in the engine."""
     data = ImageFolder(tree, create_transform(32, is_training=True, **config))

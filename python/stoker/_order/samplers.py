@@ -19,6 +19,7 @@ from .ranks import sampler_epoch
 
 _PART = 1 << 18  # samples of a sampler that the engine gets at a time
 _AT_ONCE = 256  # and that are drawn at a time, or a whole batch
+_RANK_SHIFT, _RANKS_MOST = 48, 1 << 15  # of a rank in positions, where ranks may have the same samples
 
 
 class Ordered(Protocol):
@@ -284,7 +285,7 @@ class _Sampled:
             {**_digest(indices, sizes, self._number), **self._shares},
             more,
             np.concatenate(repeated) if repeated else None,
-            self._position + (self._rank << 48),
+            self._position + (self._rank << _RANK_SHIFT),
             self._batch,
         )
         self._number += 1
@@ -306,14 +307,18 @@ def _repeated(indices: np.ndarray, seen: np.ndarray) -> np.ndarray:
 
 def _unshared_rank(loader: Ordered) -> int:
     """Return this process's rank if a sampler may give several ranks the same samples (as repeated augmentation does),
-    which must be augmented differently; 0 if each sample goes to one rank."""
+    which must be augmented differently; 0 if each sample goes to one rank. Without a process group, samplers that have
+    a rank say which it is."""
     torch = sys.modules.get("torch")
-    if torch is None or not torch.distributed.is_available() or not torch.distributed.is_initialized():
+    if torch is None or not torch.distributed.is_available():
         return 0
     inner = getattr(loader.batch_sampler, "sampler", loader.sampler)
     if type(inner) is torch.utils.data.DistributedSampler:
         return 0
-    return int(torch.distributed.get_rank())
+    if torch.distributed.is_initialized():
+        return int(torch.distributed.get_rank())
+    rank = getattr(inner, "rank", 0) if hasattr(inner, "num_replicas") else 0
+    return rank if isinstance(rank, int) and 0 <= rank < _RANKS_MOST else 0
 
 
 def _shares(loader: Ordered, before: int) -> dict[str, Any]:

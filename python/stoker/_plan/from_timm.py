@@ -137,6 +137,8 @@ _CHANGES = {
     "TranslateXRel": ("translate_x_rel", "_translate_rel_level_to_arg"),
     "TranslateYRel": ("translate_y_rel", "_translate_rel_level_to_arg"),
     "Desaturate": ("desaturate", ("_minmax_level_to_arg", (("max_val", 1.0), ("min_val", 0.5)))),
+    "GaussianBlur": ("gaussian_blur", ("_minmax_level_to_arg", (("max_val", 2.0), ("min_val", 0.1)))),
+    "GaussianBlurRand": ("gaussian_blur_rand", "_minmax_level_to_arg"),
 }
 
 

@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "op/filter/box_blur.h"
 #include "op/geometry/warp_op.h"
 
 #include <math.h>
@@ -15,7 +16,7 @@ enum change {
     COLOR, COLOR_INCREASING, CONTRAST, CONTRAST_INCREASING,
     BRIGHTNESS, BRIGHTNESS_INCREASING, SHARPNESS, SHARPNESS_INCREASING,
     SHEAR_X, SHEAR_Y, TRANSLATE_X, TRANSLATE_Y, TRANSLATE_X_REL, TRANSLATE_Y_REL,
-    DESATURATE
+    DESATURATE, GAUSSIAN_BLUR, GAUSSIAN_BLUR_RAND
 };
 
 static const char *const words[] = {
@@ -25,7 +26,7 @@ static const char *const words[] = {
     "Color", "ColorIncreasing", "Contrast", "ContrastIncreasing",
     "Brightness", "BrightnessIncreasing", "Sharpness", "SharpnessIncreasing",
     "ShearX", "ShearY", "TranslateX", "TranslateY", "TranslateXRel", "TranslateYRel",
-    "Desaturate", NULL};
+    "Desaturate", "GaussianBlur", "GaussianBlurRand", NULL};
 
 enum { MAGNITUDE_MOST = 10, EVEN = -1, ANY_FILTER = ST_FILTERS };
 
@@ -149,13 +150,17 @@ static int move(const struct timm_augment *a, double level, struct st_rng *rng, 
 
 /* ---- changing values ---------------------------------------------------------------------------- */
 
-/* Adds to the values below 128. Nothing that is recorded does this, so the pixels are made. */
+/* What is not recorded changes pixels that are made before. Both changes treat mirrored images alike. */
+static int own_pixels(struct st_image *image, struct st_view *pixels, struct stoker_error *err)
+{
+    return st_image_pixels(image, true, true, pixels, err);
+}
+
+/* Adds to the values below 128. */
 static int add_to_dark(struct st_image *image, int32_t added, struct stoker_error *err)
 {
     struct st_view pixels;
-    if (image->numbers || image->boxes)
-        return STOKER_OK;
-    const int rc = st_image_pixels(image, true, true, &pixels, err);
+    const int rc = own_pixels(image, &pixels, err);
     if (rc < 0)
         return rc;
     const size_t count = (size_t)pixels.width * (size_t)pixels.channels;
@@ -167,6 +172,29 @@ static int add_to_dark(struct st_image *image, int32_t added, struct stoker_erro
         }
     }
     return STOKER_OK;
+}
+
+static int blur(struct st_image *image, double sigma, struct stoker_error *err)
+{
+    const float radius = st_box_gaussian_radius((float)sigma, false);
+    struct st_view pixels;
+    const int rc = own_pixels(image, &pixels, err);
+    if (rc < 0)
+        return rc;
+    if (st_box_blur(st_colour_rows_of(image->work), radius, radius, ST_BOX_GAUSSIAN_PASSES,
+                    &image->work->arena, &pixels) < 0)
+        return st_fail(err, STOKER_ENOMEM, "%s: no memory to blur %d x %d pixels", name, pixels.width,
+                       pixels.height);
+    return STOKER_OK;
+}
+
+/* The standard deviation of a blur, from `low` to 2. */
+static double blurred_by(enum change change, double level, struct st_rng *rng)
+{
+    const double low = 0.1, high = 2;
+    if (change == GAUSSIAN_BLUR)
+        return fmax(low, fmin(high, low + (high - low) * level));
+    return low + (high * fmin(1, level) - low) * st_rng_f64(rng);
 }
 
 static struct st_pending posterized(double bits)
@@ -219,6 +247,7 @@ static int run(const void *self, struct st_rng *rng, struct st_image *image, str
     if (!(st_rng_f64(rng) < a->p))
         return STOKER_OK;
     const double level = draw_level(a, rng);
+    const bool target = image->numbers || image->boxes; /* values of targets do not change */
     switch (a->change) {
     case ROTATE:
     case SHEAR_X:
@@ -227,7 +256,11 @@ static int run(const void *self, struct st_rng *rng, struct st_image *image, str
     case TRANSLATE_Y:
     case TRANSLATE_X_REL:
     case TRANSLATE_Y_REL: return move(a, level, rng, image, err);
-    case SOLARIZE_ADD: return add_to_dark(image, (int32_t)fmin(128, trunc(level * 110)), err);
+    case SOLARIZE_ADD:
+        return target ? STOKER_OK : add_to_dark(image, (int32_t)fmin(128, trunc(level * 110)), err);
+    case GAUSSIAN_BLUR:
+    case GAUSSIAN_BLUR_RAND:
+        return target ? STOKER_OK : blur(image, blurred_by((enum change)a->change, level, rng), err);
     default: return st_image_do(image, recorded((enum change)a->change, level, rng), err);
     }
 }
