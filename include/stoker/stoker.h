@@ -730,6 +730,9 @@ enum stoker_edit_kind {
     STOKER_EDIT_AUTOCONTRAST, /* each channel to the range 0 to 255 */
     STOKER_EDIT_EQUALIZE,   /* each channel to an even histogram */
     STOKER_EDIT_PERMUTE,    /* channel k becomes channel x, y and width, for k = 0, 1 and 2 */
+    STOKER_EDIT_BOX_BLUR,   /* as Pillow's BoxBlur: radii map[0] across and map[1] down, 0 to 65535 */
+    STOKER_EDIT_GAUSSIAN_BLUR, /* as Pillow's GaussianBlur, with these standard deviations, 0 to 65535 */
+    STOKER_EDIT_POINT,      /* a value v of channel c, 0 to 2, becomes table[256 c + v] */
 };
 enum stoker_filter {
     STOKER_FILTER_NEAREST,
@@ -748,6 +751,7 @@ struct stoker_edit {
      * (d x + e y + f) / q), q being g x + h y + 1, or 1 if the map is affine. */
     double map[8];   /* a, b, ..., h; six of an affine map */
     uint8_t fill[4]; /* red, green and blue of what comes from outside */
+    const uint8_t *table; /* 768 bytes */
 };
 
 struct stoker_picture {

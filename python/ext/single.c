@@ -96,7 +96,11 @@ static Py_ssize_t numbers_of(enum stoker_edit_kind kind)
     case STOKER_EDIT_SHARPNESS:
     case STOKER_EDIT_SOLARIZE:
     case STOKER_EDIT_POSTERIZE:
+    case STOKER_EDIT_POINT:
         return 1;
+    case STOKER_EDIT_BOX_BLUR:
+    case STOKER_EDIT_GAUSSIAN_BLUR:
+        return 2;
     case STOKER_EDIT_AFFINE:
         return 12;
     case STOKER_EDIT_PERSPECTIVE:
@@ -125,6 +129,21 @@ static int read_map(PyObject *tuple, Py_ssize_t count, struct stoker_edit *edit)
     return PyErr_Occurred() ? -1 : 0;
 }
 
+enum { TABLE_BYTES = 768 };
+
+/* The table stays in its bytes object, which the edits hold. */
+static int read_table(PyObject *tuple, struct stoker_edit *edit)
+{
+    PyObject *table = PyTuple_GetItem(tuple, 1);
+
+    if (!PyBytes_Check(table) || PyBytes_Size(table) != TABLE_BYTES) {
+        PyErr_Format(PyExc_ValueError, "%R: a table is %d bytes", tuple, TABLE_BYTES);
+        return -1;
+    }
+    edit->table = (const uint8_t *)PyBytes_AsString(table);
+    return 0;
+}
+
 static int read_edit(PyObject *tuple, struct stoker_edit *edit)
 {
     uint32_t filter = 0, *box[] = {&edit->x, &edit->y, &edit->width, &edit->height};
@@ -135,7 +154,7 @@ static int read_edit(PyObject *tuple, struct stoker_edit *edit)
     Py_ssize_t count;
 
     *edit = (struct stoker_edit){0};
-    if (kind < STOKER_EDIT_CROP || kind > STOKER_EDIT_PERMUTE) {
+    if (kind < STOKER_EDIT_CROP || kind > STOKER_EDIT_POINT) {
         if (!PyErr_Occurred())
             PyErr_Format(PyExc_ValueError, "%R is not an edit", tuple);
         return -1;
@@ -150,6 +169,10 @@ static int read_edit(PyObject *tuple, struct stoker_edit *edit)
         return read_sizes(tuple, box, 4);
     if (edit->kind == STOKER_EDIT_PERMUTE)
         return read_sizes(tuple, channels, 3);
+    if (edit->kind == STOKER_EDIT_POINT)
+        return read_table(tuple, edit);
+    for (Py_ssize_t k = 0; count == 2 && k < 2; k++)
+        edit->map[k] = PyFloat_AsDouble(PyTuple_GetItem(tuple, k + 1));
     if (count == 1)
         edit->factor = PyFloat_AsDouble(PyTuple_GetItem(tuple, 1));
     if (count >= 3 && read_sizes(tuple, size, 3) == 0) {

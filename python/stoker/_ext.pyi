@@ -23,6 +23,9 @@ EDIT_POSTERIZE: int
 EDIT_AUTOCONTRAST: int
 EDIT_EQUALIZE: int
 EDIT_PERMUTE: int
+EDIT_BOX_BLUR: int
+EDIT_GAUSSIAN_BLUR: int
+EDIT_POINT: int
 
 class StokerError(RuntimeError):
     """Base class of all errors of the engine."""

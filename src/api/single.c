@@ -7,7 +7,8 @@
  */
 #include "api/sized.h"
 #include "codec/jpeg/baseline.h"
-#include "op/colour/colour.h"
+#include "op/colour/tables.h"
+#include "op/filter/box_blur.h"
 #include "op/geometry/warp.h"
 #include "pipe/steps.h"
 
@@ -223,6 +224,49 @@ static int warp(struct st_image *image, const struct stoker_edit *edit, enum st_
     return st_image_warp(image, &job, "a map", err);
 }
 
+/* Blurring and tables treat mirrored images alike, so these stay mirrored later. */
+static int blur(struct st_image *image, const struct stoker_edit *edit, struct stoker_error *err)
+{
+    const bool gaussian = edit->kind == STOKER_EDIT_GAUSSIAN_BLUR;
+    const bool fused = image->work->colour == &st_colour_rows_fused;
+    float radius[2];
+    struct st_view pixels;
+    for (uint32_t k = 0; k < 2; k++) {
+        if (!(edit->map[k] >= 0 && edit->map[k] <= (double)ST_BOX_RADIUS_MAX))
+            return st_fail(err, STOKER_EINVAL, "cannot blur by %g: a radius is from 0 to %g",
+                           edit->map[k], (double)ST_BOX_RADIUS_MAX);
+        radius[k] = (float)edit->map[k];
+        if (gaussian)
+            radius[k] = st_box_gaussian_radius(radius[k], fused);
+        if (radius[k] < 0)
+            return st_fail(err, STOKER_EUNSUPPORTED, "builds of Pillow differ in what they blur by %g",
+                           edit->map[k]);
+    }
+    const int rc = st_image_pixels(image, true, true, &pixels, err);
+    if (rc < 0)
+        return rc;
+    if (st_box_blur(st_colour_rows_of(image->work), radius[0], radius[1],
+                    gaussian ? ST_BOX_GAUSSIAN_PASSES : 1, &image->work->arena, &pixels) < 0)
+        return st_fail(err, STOKER_ENOMEM, "no memory to blur %d x %d pixels", pixels.width,
+                       pixels.height);
+    return STOKER_OK;
+}
+
+static int replace(struct st_image *image, const struct stoker_edit *edit, struct stoker_error *err)
+{
+    struct st_tables tables;
+    struct st_view pixels;
+    if (!edit->table)
+        return st_fail(err, STOKER_EINVAL, "an edit that replaces values has no table");
+    const int rc = st_image_pixels(image, true, true, &pixels, err);
+    if (rc < 0)
+        return rc;
+    st_tables_begin(&tables, st_colour_rows_of(image->work), &pixels);
+    st_tables_replace(&tables, edit->table);
+    st_tables_end(&tables);
+    return STOKER_OK;
+}
+
 static int apply(struct st_image *image, const struct stoker_edit *edit, struct stoker_error *err)
 {
     const double most = 1e6; /* as color_jitter allows */
@@ -264,6 +308,11 @@ static int apply(struct st_image *image, const struct stoker_edit *edit, struct 
         return warp(image, edit, ST_WARP_AFFINE, err);
     case STOKER_EDIT_PERSPECTIVE:
         return warp(image, edit, ST_WARP_PERSPECTIVE, err);
+    case STOKER_EDIT_BOX_BLUR:
+    case STOKER_EDIT_GAUSSIAN_BLUR:
+        return blur(image, edit, err);
+    case STOKER_EDIT_POINT:
+        return replace(image, edit, err);
     }
     return st_fail(err, STOKER_EINVAL, "there is no edit of kind %d", (int)edit->kind);
 }

@@ -1,4 +1,4 @@
-/* random_of.c - ops that contain others: with a given probability, one of them, or all in random order
+/* random_of.c - ops that contain others: with a given probability, some of them, or all in random order
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -7,6 +7,7 @@
 struct random_of {
     double p;
     struct st_list weights;
+    int32_t n;
 };
 
 static const struct st_param apply_params[] = {
@@ -19,12 +20,22 @@ static const struct st_param apply_params[] = {
     {0},
 };
 
-static const struct st_param choice_params[] = {
-    {.name = "p",
-     .type = ST_PARAM_LIST,
-     .offset = offsetof(struct random_of, weights),
-     .max = 1e9,
-     .help = "a weight for each op; all are equally likely without them"},
+#define WEIGHTS                                                                                         \
+    {                                                                                                   \
+        .name = "p", .type = ST_PARAM_LIST, .offset = offsetof(struct random_of, weights), .max = 1e9,  \
+        .help = "a weight for each op; all are equally likely without them"                             \
+    }
+
+static const struct st_param choice_params[] = {WEIGHTS, {0}};
+
+static const struct st_param some_params[] = {
+    {.name = "n",
+     .type = ST_PARAM_INT,
+     .offset = offsetof(struct random_of, n),
+     .max = ST_HELD_MAX,
+     .required = true,
+     .help = "how many of the ops run"},
+    WEIGHTS,
     {0},
 };
 
@@ -56,40 +67,79 @@ static uint32_t shuffle(const void *self, struct st_rng *rng, uint32_t count, ui
     return count;
 }
 
-static double sum_of(const struct st_list *weights)
+static double weight_of(const struct st_list *weights, uint32_t k)
+{
+    return weights->count ? weights->value[k] : 1;
+}
+
+/* Chooses one of the ops that `order` lists from `from` on. */
+static uint32_t pick(const struct st_list *weights, struct st_rng *rng, const uint8_t *order,
+                     uint32_t from, uint32_t count)
 {
     double sum = 0;
-    for (uint32_t k = 0; k < weights->count; k++)
-        sum += weights->value[k];
-    return sum;
+    if (!weights->count)
+        return from + (uint32_t)st_rng_below(rng, count - from);
+    for (uint32_t k = from; k < count; k++)
+        sum += weight_of(weights, order[k]);
+    double at = st_rng_range(rng, 0, sum);
+    uint32_t k = from, last = from; /* last: with a weight, in case of rounding */
+    for (; k < count && at >= weight_of(weights, order[k]); k++) {
+        at -= weight_of(weights, order[k]);
+        last = weight_of(weights, order[k]) > 0 ? k : last;
+    }
+    return k < count ? k : last;
+}
+
+static uint32_t choose_some(const struct random_of *r, struct st_rng *rng, uint32_t n,
+                            uint32_t count, uint8_t order[ST_HELD_MAX])
+{
+    all(count, order);
+    for (uint32_t k = 0; k < n; k++) {
+        const uint32_t other = pick(&r->weights, rng, order, k, count);
+        const uint8_t chosen = order[other];
+        order[other] = order[k];
+        order[k] = chosen;
+    }
+    return n;
 }
 
 static uint32_t choose(const void *self, struct st_rng *rng, uint32_t count, uint8_t order[ST_HELD_MAX])
 {
-    const struct st_list *weights = &((const struct random_of *)self)->weights;
-    if (!weights->count) {
-        order[0] = (uint8_t)st_rng_below(rng, count);
-        return 1;
-    }
-    double at = st_rng_range(rng, 0, sum_of(weights));
-    uint32_t k = 0, last = 0; /* last: with a weight, in case of rounding */
-    for (; k < count && at >= weights->value[k]; k++) {
-        at -= weights->value[k];
-        last = weights->value[k] > 0 ? k : last;
-    }
-    order[0] = (uint8_t)(k < count ? k : last);
-    return 1;
+    return choose_some(self, rng, 1, count, order);
+}
+
+static uint32_t some(const void *self, struct st_rng *rng, uint32_t count, uint8_t order[ST_HELD_MAX])
+{
+    const struct random_of *r = self;
+    return choose_some(r, rng, (uint32_t)r->n, count, order);
+}
+
+/* At least `n` ops can be chosen. */
+static int check(const struct random_of *r, uint32_t n, uint32_t count, const char *op,
+                 struct stoker_error *err)
+{
+    uint32_t likely = r->weights.count ? 0 : count;
+    for (uint32_t k = 0; k < r->weights.count; k++)
+        likely += r->weights.value[k] > 0;
+    if (!count)
+        return st_fail(err, STOKER_EINVAL, "%s: there is no op to choose", op);
+    if (r->weights.count && r->weights.count != count)
+        return st_fail(err, STOKER_EINVAL, "%s: p must be %u numbers for as many ops", op, count);
+    if (likely < n)
+        return st_fail(err, STOKER_EINVAL, "%s: of %u ops with a weight above 0, %u cannot be chosen",
+                       op, likely, n);
+    return STOKER_OK;
 }
 
 static int check_choice(const void *self, uint32_t count, struct stoker_error *err)
 {
-    const struct st_list *weights = &((const struct random_of *)self)->weights;
-    if (!count)
-        return st_fail(err, STOKER_EINVAL, "random_choice: there is no op to choose");
-    if (weights->count && (weights->count != count || sum_of(weights) <= 0))
-        return st_fail(err, STOKER_EINVAL,
-                       "random_choice: p must be %u numbers for as many ops, not all 0", count);
-    return STOKER_OK;
+    return check(self, 1, count, "random_choice", err);
+}
+
+static int check_some(const void *self, uint32_t count, struct stoker_error *err)
+{
+    const struct random_of *r = self;
+    return check(r, (uint32_t)r->n, count, "random_some", err);
 }
 
 const struct st_op st_op_random_apply = {
@@ -109,6 +159,16 @@ const struct st_op st_op_random_choice = {
     .holds = ST_HOLDS_ONE,
     .held = check_choice,
     .choose = choose,
+};
+
+const struct st_op st_op_random_some = {
+    .name = "random_some",
+    .help = "random_some(n=2, p=[3,1,1]){...}: runs n different ones of the ops in braces",
+    .self_size = sizeof(struct random_of),
+    .params = some_params,
+    .holds = ST_HOLDS_SHUFFLED,
+    .held = check_some,
+    .choose = some,
 };
 
 const struct st_op st_op_random_order = {

@@ -10,15 +10,16 @@
     X(resize) X(center_crop) X(random_crop) \
     X(random_resized_crop) X(random_horizontal_flip) X(random_vertical_flip) \
     X(random_rotation) X(random_affine) X(random_perspective) \
-    X(random_resize) X(random_shortest_size) X(scale_jitter) X(random_zoom_out) X(elastic_transform) \
+    X(random_resize) X(random_shortest_size) X(scale_jitter) X(resize_keep_ratio) \
+    X(random_zoom_out) X(elastic_transform) \
     X(sanitize_bounding_boxes) \
     X(pad) X(color_jitter) X(grayscale) \
     X(random_grayscale) X(gaussian_blur) X(random_erasing) \
     X(random_invert) X(random_posterize) X(random_solarize) \
     X(random_autocontrast) X(random_equalize) X(random_adjust_sharpness) \
-    X(auto_augment) X(rand_augment) X(trivial_augment_wide) \
+    X(auto_augment) X(rand_augment) X(trivial_augment_wide) X(timm_augment) \
     X(random_channel_permutation) X(random_photometric_distort) \
-    X(random_apply) X(random_choice) X(random_order) X(to_tensor) X(pil_to_tensor) \
+    X(random_apply) X(random_choice) X(random_some) X(random_order) X(to_tensor) X(pil_to_tensor) \
     X(convert_image_dtype) X(normalize) \
     X(audio_decode) X(audio_resample) X(audio_mono) X(audio_channels) X(audio_crop) \
     X(audio_gain) X(audio_normalize) X(audio_spectrogram) X(audio_mel_spectrogram)

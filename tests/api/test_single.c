@@ -200,6 +200,11 @@ static void edits_are_steps(const struct stoker_item *item)
         {.kind = STOKER_EDIT_AFFINE, .width = 1 << 20, .height = 1 << 20, .map = {1, 0, 0, 0, 1}},
         {.kind = STOKER_EDIT_PERSPECTIVE, .width = 30, .height = 20, .map = {1, 0, 0, 0, 1, 0, 0, INFINITY}},
         {.kind = STOKER_EDIT_AFFINE, .width = 30, .height = 20, .filter = STOKER_FILTER_LANCZOS, .map = {1, 0, 0, 0, 1}},
+        {.kind = STOKER_EDIT_BOX_BLUR, .map = {-1, 0}},
+        {.kind = STOKER_EDIT_BOX_BLUR, .map = {0, 65536}},
+        {.kind = STOKER_EDIT_GAUSSIAN_BLUR, .map = {1, NAN}},
+        {.kind = STOKER_EDIT_GAUSSIAN_BLUR, .map = {INFINITY, 1}},
+        {.kind = STOKER_EDIT_POINT},
     };
     for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
         const bool refused = !made(none, item, &bad[k], 1, &edits_out, &err) && !edits_out.data;
@@ -210,6 +215,62 @@ static void edits_are_steps(const struct stoker_item *item)
     const int rc = stoker_single_run(none, &picture, 0, 0, 0, &edits_out, &err);
     ok(rc == STOKER_EINVAL, "edits that are not there (%s)", err.message);
     stoker_single_close(by_steps);
+    stoker_single_close(none);
+}
+
+/* By definition: means of boxes whose ends count as a part, in integers; across, then down. */
+static void plain_blur(uint8_t *pixels, int32_t width, int32_t height, bool down, double radius)
+{
+    const int32_t whole = (int32_t)radius, length = down ? height : width, step = down ? width * 3 : 3;
+    const uint32_t weight = (uint32_t)((float)(1 << 24) / ((float)radius * 2 + 1));
+    const uint32_t part = ((1u << 24) - (uint32_t)(2 * whole + 1) * weight) / 2;
+    for (int32_t line = 0; line < (down ? width : height) * 3; line++) {
+        uint8_t *first = pixels + (down ? line : line / 3 * width * 3 + line % 3), made[128];
+        for (int32_t at = 0; at < length; at++) {
+            uint32_t sum = 1 << 23;
+            for (int32_t k = -whole - 1; k <= whole + 1; k++) {
+                const int32_t from = at + k < 0 ? 0 : at + k >= length ? length - 1 : at + k;
+                sum += first[from * step] * (k < -whole || k > whole ? part : weight);
+            }
+            made[at] = (uint8_t)(sum >> 24);
+        }
+        for (int32_t at = 0; at < length; at++)
+            first[at * step] = made[at];
+    }
+}
+
+/* Blurs and tables of values. */
+static void values_are_edits(const struct stoker_item *item)
+{
+    static const double radius[][2] = {{0, 0}, {1, 0}, {0, 2.5}, {0.3, 0.7}, {7.2, 100.5}, {500, 65535}};
+    struct stoker_single *none = open_single("", STOKER_LAYOUT_NHWC);
+    struct stoker_tensor plain = {0}, out;
+    struct stoker_error err;
+    uint8_t table[768];
+    if (!ok(none && made(none, item, NULL, 0, &plain, &err), "the image as it is"))
+        return;
+    const size_t bytes = 60 * 80 * 3;
+    uint8_t *expected = malloc(bytes);
+    for (size_t k = 0; expected && k < sizeof radius / sizeof *radius; k++) {
+        const struct stoker_edit edits[] = {{.kind = STOKER_EDIT_MIRROR},
+                                            {.kind = STOKER_EDIT_BOX_BLUR, .map = {radius[k][0], radius[k][1]}},
+                                            {.kind = STOKER_EDIT_MIRROR}};
+        memcpy(expected, plain.data, bytes);
+        plain_blur(expected, 80, 60, false, radius[k][0]);
+        plain_blur(expected, 80, 60, true, radius[k][1]);
+        ok(made(none, item, edits, 3, &out, &err) && !memcmp(out.data, expected, bytes), "a blur of %g and %g", radius[k][0],
+           radius[k][1]);
+        free(out.data);
+    }
+    for (uint32_t k = 0; k < 768; k++)
+        table[k] = (uint8_t)(k * 7 + k / 256);
+    for (size_t k = 0; expected && k < bytes; k++)
+        expected[k] = table[k % 3 * 256 + ((const uint8_t *)plain.data)[k]];
+    const struct stoker_edit point = {.kind = STOKER_EDIT_POINT, .table = table};
+    ok(expected && made(none, item, &point, 1, &out, &err) && !memcmp(out.data, expected, bytes), "a table for each channel");
+    free(out.data);
+    free(expected);
+    free(plain.data);
     stoker_single_close(none);
 }
 
@@ -281,6 +342,7 @@ int main(void)
     parts_and_pixels(&jpeg);
     edits_are_steps(&jpeg);
     maps_are_edits(&jpeg);
+    values_are_edits(&jpeg);
     refusals(&jpeg);
     ok(stoker_jpeg_is_regular(jpeg.data, jpeg.size, &width, &height, &components) && width == 80 && height == 60 &&
            components == 3,

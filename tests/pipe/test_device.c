@@ -77,6 +77,11 @@ static const char *const texts[] = {
     "random_choice{resize(size=[30,40]); center_crop(size=[30,40])}; random_order{random_channel_permutation; "
     "random_photometric_distort(p=0.7); random_horizontal_flip}",
     "auto_augment; random_resized_crop(size=30); rand_augment; trivial_augment_wide",
+    "resize_keep_ratio(size=[30,40], longest=1, scale_p=0.5, aspect_p=0.5); center_crop(size=[36,44], fill=[9,80,200]); "
+    "random_some(n=3, p=[1,2,3,4,5,6]){timm_augment(change=Rotate, fill=[1,2,3]); timm_augment(change=SolarizeAdd, p=1); "
+    "timm_augment(change=ColorIncreasing, magnitude_std=0.5); timm_augment(change=PosterizeIncreasing); "
+    "timm_augment(change=TranslateXRel, translate=0.4, interpolation=bicubic); timm_augment(change=Contrast)}; "
+    "random_horizontal_flip; timm_augment(change=SolarizeAdd, p=1); to_tensor; random_erasing(p=0.7, value=random_color)",
     "grayscale; random_adjust_sharpness(sharpness_factor=0.3); random_resized_crop(size=31); random_equalize; to_tensor",
     "center_crop(size=30); color_jitter(brightness=0.2,contrast=0.2,saturation=0.2,hue=0.2); "
     "color_jitter(brightness=0.2,contrast=0.2,saturation=0.2,hue=0.2); color_jitter(brightness=0.2,contrast=0.2); "

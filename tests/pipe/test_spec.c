@@ -55,7 +55,17 @@ int main(void)
     refused("random_apply(p=0.5)", "expected '{'");
     refused("random_choice{}", "there is no op to choose");
     refused("random_choice(p=[1,2]){random_invert}", "p must be 1 numbers");
-    refused("random_choice(p=[0,0]){random_invert; random_equalize}", "not all 0");
+    refused("random_choice(p=[0,0]){random_invert; random_equalize}", "cannot be chosen");
+    refused("random_some(n=2){random_invert}", "of 1 ops with a weight above 0, 2 cannot be chosen");
+    refused("random_some(n=2, p=[0,1]){random_invert; random_equalize}", "of 1 ops with a weight above 0, 2");
+    refused("random_some(n=1){}", "there is no op to choose");
+    refused("random_some(n=257){random_invert}", "n=257 is out of range");
+    refused("random_some(n=1){random_invert; to_tensor}", "put it outside");
+    refused("timm_augment", "change");
+    refused("timm_augment(change=Shear)", "is not one of");
+    refused("timm_augment(change=Rotate, interpolation=lanczos)", "use nearest, bilinear or bicubic");
+    refused("timm_augment(change=Rotate, fill=[1,2])", "fill has 2 values");
+    refused("resize_keep_ratio(size=[10,20], scale=[2,1])", "ascending order");
     refused("random_choice{grayscale; random_invert}", "number of channels");
     refused("random_order{random_invert; to_tensor}", "put it outside");
     refused("to_tensor; random_order{random_erasing}", "random_order cannot contain random_erasing");

@@ -36,7 +36,7 @@ def _functions(found: Any) -> Iterator[Any]:
         yield vars(function).get(_LOOKS_FOR_LAZY, function) if isinstance(function, FunctionType) else function
 
 
-def _is_from(package: str, function: Any) -> bool:
+def is_from(package: str, function: Any) -> bool:
     """Return whether the code of the function is in the package's folder. Names and modules can be copied from one
     function to another, as functools.wraps does, but not the file of the code."""
     if not isinstance(function, FunctionType):
@@ -56,7 +56,7 @@ def changes_of_class(kind: type, base: type, methods: Iterable[str], attributes:
             continue
         if owner in kind.__mro__[: kind.__mro__.index(base)]:
             found.append(f"{owner.__qualname__} overrides {name}, which the engine would not call")
-        elif not all(_is_from(package, f) for f in _functions(vars(owner)[name])):
+        elif not all(is_from(package, f) for f in _functions(vars(owner)[name])):
             found.append(f"{owner.__qualname__}.{name} has been replaced: it is not the function of {package}")
     for name in attributes:
         owner = next((c for c in kind.__mro__ if name in vars(c)), None)
@@ -85,6 +85,6 @@ def changes_of_step(step: Any, package: str) -> list[str]:
         if owner.__module__.partition(".")[0] != package:
             continue
         for name, entry in vars(owner).items():
-            if not all(_is_from(package, f) for f in _functions(entry)):
+            if not all(is_from(package, f) for f in _functions(entry)):
                 found.append(f"{owner.__qualname__}.{name} has been replaced: it is not the function of {package}")
     return found

@@ -18,7 +18,7 @@ import numpy as np
 
 from .. import _ext
 from .._base.unmodified import in_place_of
-from .patch import IsOn, Patch, function_patches
+from .patches import IsOn, Patch, function_patches
 
 _LEAST = 1 << 12  # bytes of an image; smaller ones are as fast without this
 _TABLES_MOST = 64

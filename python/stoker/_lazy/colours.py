@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torchvision's functions that change values: on a lazy image, what they do is recorded instead."""
+"""Functions of torchvision and Pillow that change values: on a lazy image, what they do is recorded instead."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from .._base.unmodified import in_place_of
 from .images import Lazy, deferred
 from .pixels import Decoded
 
-_MOST = 1e6  # the greatest factor that the engine takes
+MOST = 1e6  # the greatest factor that the engine takes
 _Numbers = tuple[float, ...]
 
 
-def _blend(low: float) -> Callable[[Any], _Numbers | None]:
+def blend(low: float) -> Callable[[Any], _Numbers | None]:
     def read(factor: Any) -> _Numbers | None:
-        return (factor,) if isinstance(factor, (int, float)) and low <= factor <= _MOST else None
+        return (factor,) if isinstance(factor, (int, float)) and low <= factor <= MOST else None
 
     return read
 
@@ -34,13 +34,13 @@ def _shift(factor: Any) -> _Numbers | None:
     return (factor,) if struct.unpack("f", struct.pack("f", factor))[0] == factor else None
 
 
-def _threshold(threshold: Any) -> _Numbers | None:
-    known = isinstance(threshold, (int, float)) and -_MOST <= threshold <= _MOST
-    return (threshold,) if known else None
+def threshold(value: Any) -> _Numbers | None:
+    known = isinstance(value, (int, float)) and -MOST <= value <= MOST
+    return (value,) if known else None
 
 
-def _bits(bits: Any) -> _Numbers | None:
-    return (bits,) if type(bits) is int and 1 <= bits <= 8 else None
+def bits(count: Any) -> _Numbers | None:
+    return (count,) if type(count) is int and 1 <= count <= 8 else None
 
 
 def _order(permutation: Any) -> _Numbers | None:
@@ -50,7 +50,7 @@ def _order(permutation: Any) -> _Numbers | None:
 
 
 class Colour:
-    """A function of torchvision that changes values, and what records it in a lazy image.
+    """A function that changes values, and what records it in a lazy image.
 
     `read` returns the edit's numbers for the arguments behind the image, and None for arguments that are left to the
     function. `samples` are arguments with which both are compared.
@@ -72,13 +72,14 @@ class Colour:
         self._keeps_info = keeps_info
         self._agrees: bool | None = None
 
-    def _record(self, image: Any, values: tuple[Any, ...]) -> Any:
+    def record(self, image: Any, values: tuple[Any, ...]) -> Any:
+        """Return the changed image; None if the engine has no such change."""
         if image._mode not in self._modes or len(values) != len(self._samples[0]):
             return None
         numbers = self._read(*values)
         return None if numbers is None else image.recoloured(self._kind, *numbers, keeps_info=self._keeps_info)
 
-    def _same_as(self, original: Callable[..., Any]) -> bool:
+    def agrees_with(self, original: Callable[..., Any]) -> bool:
         """Return whether the engine computes what the installed version computes, tried once on small images."""
         if self._agrees is None:
             size = (64, 64)
@@ -86,32 +87,45 @@ class Colour:
             images = [Image.frombytes(mode, size, random.Random(1).randbytes(count)) for mode, count in bands.items()]
             self._agrees = True
             for values, image in ((values, image) for values in self._samples for image in images):
-                lazy = self._record(deferred(Decoded(image), (), image.mode, size, {}), values)
+                lazy = self.record(deferred(Decoded(image), (), image.mode, size, {}), values)
                 if lazy is None or lazy.tobytes() != original(image, *values).tobytes():
                     self._agrees = False
         return self._agrees
 
     def wrapped(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        names = set(inspect.signature(original).parameters)
+        signature = inspect.signature(original)
 
-        def function(img: Any, *args: Any, **named: Any) -> Any:
-            if isinstance(img, Lazy) and self._same_as(original):
-                out = self._record(img, (*args, *named.values())) if named.keys() <= names else None
+        def function(*args: Any, **named: Any) -> Any:
+            try:
+                image, *values = _with_defaults(signature, args, named)
+            except TypeError:
+                return original(*args, **named)
+            if isinstance(image, Lazy) and self.agrees_with(original):
+                out = self.record(image, tuple(values))
                 if out is not None:
                     return out
-            return original(img, *args, **named)
+            return original(*args, **named)
 
         return in_place_of(original, function)
 
 
-_FACTORS = [(0.0,), (0.25,), (0.46,), (1.1,), (1.7,)]  # rounding shows with the uneven ones
+def _with_defaults(signature: inspect.Signature, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+    """Return all arguments in their order; TypeError if the function does not take them."""
+    if not named and len(args) == len(signature.parameters):
+        return args
+    bound = signature.bind(*args, **named)
+    bound.apply_defaults()
+    return tuple(bound.arguments.values())
+
+
+FACTORS = [(0.0,), (0.25,), (0.46,), (1.1,), (1.7,)]  # rounding shows with the uneven ones
 _SHIFTS = [(struct.unpack("f", struct.pack("f", shift))[0],) for shift in (-0.5, -0.125, 0.25, 0.46)]
 
 COLOURS = {
-    "adjust_brightness": Colour(_ext.EDIT_BRIGHTNESS, _blend(0.0), _FACTORS, keeps_info=False),
-    "adjust_contrast": Colour(_ext.EDIT_CONTRAST, _blend(0.0), _FACTORS, keeps_info=False),
-    "adjust_saturation": Colour(_ext.EDIT_SATURATION, _blend(0.0), _FACTORS, keeps_info=True),
-    "adjust_sharpness": Colour(_ext.EDIT_SHARPNESS, _blend(-_MOST), [*_FACTORS, (-0.7,)], keeps_info=True),
+    "adjust_brightness": Colour(_ext.EDIT_BRIGHTNESS, blend(0.0), FACTORS, keeps_info=False),
+    "adjust_contrast": Colour(_ext.EDIT_CONTRAST, blend(0.0), FACTORS, keeps_info=False),
+    "adjust_saturation": Colour(_ext.EDIT_SATURATION, blend(0.0), FACTORS, keeps_info=True),
+    "adjust_sharpness": Colour(_ext.EDIT_SHARPNESS, blend(-MOST), [*FACTORS, (-0.7,)], keeps_info=True),
     "adjust_hue": Colour(_ext.EDIT_HUE, _shift, _SHIFTS, keeps_info=False, takes_grey=False),
     "autocontrast": Colour(_ext.EDIT_AUTOCONTRAST, lambda: (), [()], keeps_info=True),
     "equalize": Colour(_ext.EDIT_EQUALIZE, lambda: (), [()], keeps_info=True),
@@ -119,8 +133,8 @@ COLOURS = {
     "permute_channels": Colour(
         _ext.EDIT_PERMUTE, _order, [([1, 2, 0],), ([0, 2, 1],)], keeps_info=False, takes_grey=False
     ),
-    "posterize": Colour(_ext.EDIT_POSTERIZE, _bits, [(1,), (3,), (8,)], keeps_info=True),
-    "solarize": Colour(_ext.EDIT_SOLARIZE, _threshold, [(-1.0,), (100,), (128.5,)], keeps_info=True),
+    "posterize": Colour(_ext.EDIT_POSTERIZE, bits, [(1,), (3,), (8,)], keeps_info=True),
+    "solarize": Colour(_ext.EDIT_SOLARIZE, threshold, [(-1.0,), (100,), (128.5,)], keeps_info=True),
     "to_grayscale": Colour(
         _ext.EDIT_GREY, lambda channels: () if channels == 3 else None, [(3,)], keeps_info=False, takes_grey=False
     ),

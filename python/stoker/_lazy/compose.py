@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torchvision's transforms on lazy images.
+"""torchvision's transforms on lazy images, and timm's.
 
 Transforms run as torchvision wrote them: they draw their numbers from torch's generator, check their arguments and
 raise their errors. What they do to the pixels of a lazy image is recorded in it: by the methods of Pillow that it
@@ -22,12 +22,13 @@ from typing import Any
 from PIL import Image
 
 from .._base.tensors import take_capsule
-from .._base.unmodified import changes_of_step, in_place_of
-from .._steps.base import compile_transform
+from .._base.unmodified import in_place_of
+from .._steps.base import changes_of, compile_transform
 from .colours import COLOURS
 from .images import Lazy, deferred, is_lazy
-from .patch import Patch
+from .patches import Patch, applied
 from .pixels import REFUSALS, Decoded, single_of, text_of_mode
+from .timm_steps import TIMM, has_own_functions, with_pixels
 
 _PRESET = "ImageClassification"
 _MAKE_TENSORS = {"ToTensor", "PILToTensor", "ToImage", _PRESET}
@@ -64,7 +65,7 @@ _ON_IMAGES = {
 _HOLDERS = {"RandomApply", "RandomChoice", "RandomOrder"}
 _MODES = ("RGB", "L")  # of images that the engine has
 
-_classes: dict[type, str] = {}  # torchvision's classes that are patched or known here, and their names
+_classes: dict[type, str] = {}  # classes that are patched or known here, and their names, or those of torchvision's like them
 
 
 def _is_v2(kind: type) -> bool:
@@ -150,6 +151,7 @@ class _Tail:
 
 _TAILS_MOST = 256
 _tails: dict[Any, _Tail | None] = {}  # by what their steps are; the oldest are dropped
+_NUMBERS_MOST = 16  # in a tensor of a step
 _METHODS = ("__call__", "forward", "transform", "make_params")
 _PLAIN = (bool, int, float, str, type(None), enum.Enum)
 
@@ -158,8 +160,11 @@ def _frozen(value: Any) -> Any:
     """Return an attribute of a step as part of a key; TypeError if its value may change or is not known here."""
     if isinstance(value, (list, tuple)):
         return tuple(_frozen(one) for one in value)
-    if isinstance(value, _PLAIN) or type(value) is sys.modules["torch"].dtype:
+    torch: Any = sys.modules["torch"]
+    if isinstance(value, _PLAIN) or type(value) is torch.dtype:
         return value
+    if type(value) is torch.Tensor and value.device.type == "cpu" and value.numel() <= _NUMBERS_MOST:
+        return value.dtype, _frozen(value.tolist())  # means and deviations, as timm gives them
     raise TypeError(value)
 
 
@@ -200,7 +205,7 @@ def _new_tail(steps: Sequence[Any], mode: str) -> _Tail | None:
     for end in range(len(steps), 0, -1):
         tail = _Tail(mode)
         for step in steps[:end]:
-            if changes_of_step(step, "torchvision") or not tail.add(_classes[type(step)], step):
+            if changes_of(step) or not tail.add(_classes[type(step)], step):
                 break
         if tail.length and tail.open():
             return tail
@@ -215,6 +220,8 @@ def _is_known(step: Any) -> bool:
     name = _classes.get(type(step))
     if name in _HOLDERS:
         return all(_is_known(inner) for inner in step.transforms)
+    if type(step).__module__ == "timm.data.auto_augment" and has_own_functions(step):
+        return False
     return name in _ON_IMAGES and not _has_hooks(step)
 
 
@@ -297,7 +304,7 @@ def _wrapped_step(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Class:
-    """A class of torchvision that is known here, and patched if it has to look for lazy images."""
+    """A class that is known here, and patched if it has to look for lazy images."""
 
     def __init__(self, kind: Any, name: str) -> None:
         self._kind = kind
@@ -326,6 +333,11 @@ def _classes_of(module: Any) -> list[_Class]:
     ]
 
 
+def _classes_of_timm(module: Any) -> list[_Class]:
+    found = ((getattr(module, name, None), like) for name, like in TIMM[module.__name__].items())
+    return [_Class(kind, like) for kind, like in found if isinstance(kind, type)]
+
+
 class _Kernel:
     """A function that v2 calls for images of Pillow: it looks for one by the type of the image."""
 
@@ -352,7 +364,11 @@ def _kernels() -> list[_Kernel]:
 
 @functools.cache
 def _patches(module_name: str) -> list[_Class | Patch | _Kernel]:
-    out: list[_Class | Patch | _Kernel] = [*_classes_of(sys.modules[module_name])]
+    module: Any = sys.modules[module_name]
+    if module_name in TIMM:
+        mixer = getattr(module, "AugMixAugment", None)
+        return [*_classes_of_timm(module), *([Patch(mixer, "__call__", with_pixels)] if mixer else [])]
+    out: list[_Class | Patch | _Kernel] = [*_classes_of(module)]
     functions: Any = sys.modules.get("torchvision.transforms._functional_pil")
     if module_name == "torchvision.transforms.transforms" and functions is not None:
         out += [Patch(functions, name, one.wrapped) for name, one in COLOURS.items() if hasattr(functions, name)]
@@ -363,12 +379,4 @@ def _patches(module_name: str) -> list[_Class | Patch | _Kernel]:
 
 def patch(module_name: str) -> Callable[[], None]:
     """Make the transforms of this module recognize lazy images. Return a function that undoes it."""
-    patches = _patches(module_name)
-    for one in patches:
-        one.do()
-
-    def undo() -> None:
-        for one in patches:
-            one.undo()
-
-    return undo
+    return applied(_patches(module_name))

@@ -3,8 +3,9 @@
 
 Pillow's open reads the header. The image keeps its attributes and is an instance of a subclass defined here until
 somebody accesses its pixels. Then they are made, by the engine if it gives Pillow's bytes, and the image becomes what
-Pillow would have made of it, including its class. convert(), copy(), crop(), resize(), transpose(), transform() and
-rotate() access no pixels: they record an edit, and the engine then decodes only the part of the file that is left.
+Pillow would have made of it, including its class. convert(), copy(), crop(), resize(), transpose(), transform(),
+rotate(), filter() and point() access no pixels: they record an edit, and the engine then decodes only the part of the
+file that is left.
 Files in which anything is unusual are left to Pillow, and raise its errors when Pillow would raise them: so a file is
 checked before its decoding is deferred.
 """
@@ -18,6 +19,7 @@ from typing import Any
 from PIL import Image
 
 from .. import _ext
+from .filters import blur_edit, blurs_agree, point_edit
 from .maps import map_edit, maps_agree
 from .pixels import FILTERS, Edits, Source, made_core, made_pixels
 
@@ -163,6 +165,24 @@ class Lazy(Image.Image, metaclass=Alike):
         if new is None:
             self.load()
             return self.transform(size, method, data, resample, fill, fillcolor)
+        return new
+
+    def filter(self, filter: Any) -> Image.Image:
+        edit = blur_edit(self._mode, filter)
+        new = self._edited((edit,)) if edit and blurs_agree() else None
+        if new is None:
+            self.load()
+            return self.filter(filter)
+        return new
+
+    def point(self, lut: Any, mode: str | None = None) -> Image.Image:
+        if callable(lut) and self._mode in ("RGB", "L") and not isinstance(lut, Image.ImagePointHandler):
+            lut = [lut(value) for value in range(256)] * len(self._mode)
+        edit = None if mode else point_edit(self._mode, lut)
+        new = self._edited((edit,)) if edit else None
+        if new is None:
+            self.load()
+            return self.point(lut, mode)
         return new
 
     def tobytes(self, encoder_name: str = "raw", *args: Any) -> bytes:

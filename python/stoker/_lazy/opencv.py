@@ -22,7 +22,7 @@ import numpy as np
 from .. import _ext
 from .._base.unmodified import in_place_of, original_of
 from .._steps import cv
-from .patch import IsOn, Patch, function_patches
+from .patches import IsOn, Patch, function_patches
 
 _BYTES_MOST = 1 << 26  # of a file that is read whole before it is known to be for the engine
 _PIXELS_MOST = 1 << 26

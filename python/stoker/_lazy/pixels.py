@@ -9,11 +9,11 @@ import io
 from collections.abc import Callable
 from typing import Any
 
-from PIL import Image, ImageEnhance, ImageOps, JpegImagePlugin
+from PIL import Image, ImageEnhance, ImageFilter, ImageOps, JpegImagePlugin
 
 from .. import _ext
 
-Edits = tuple[tuple[float, ...], ...]  # as _ext.Single takes them
+Edits = tuple[tuple[Any, ...], ...]  # as _ext.Single takes them
 
 
 def _fuses() -> bool:
@@ -168,6 +168,9 @@ _BY_PILLOW: dict[int, Callable[..., Image.Image]] = {
     _ext.EDIT_EQUALIZE: lambda image: ImageOps.equalize(image),
     _ext.EDIT_AFFINE: _transformed(Image.Transform.AFFINE),
     _ext.EDIT_PERSPECTIVE: _transformed(Image.Transform.PERSPECTIVE),
+    _ext.EDIT_BOX_BLUR: lambda image, *radii: image.filter(ImageFilter.BoxBlur(radii)),
+    _ext.EDIT_GAUSSIAN_BLUR: lambda image, *sigmas: image.filter(ImageFilter.GaussianBlur(sigmas)),
+    _ext.EDIT_POINT: lambda image, table: image.point(list(table)),
 }
 
 

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._base.locks import Lock
+from .patches import applied
 
 _contexts = 0  # how many need the patches
 _undo: dict[str, Callable[[], None]] = {}  # how to undo each patch that is in place
@@ -55,36 +56,42 @@ def _patch_pillow(name: str) -> Callable[[], None]:
     return undo
 
 
+def _patch_by(patch: Callable[[str], Callable[[], None]], name: str) -> Callable[[], None]:
+    _undo[name] = lambda: patch(name)()  # for a child that is forked meanwhile: completes it, then undoes it
+    return patch(name)
+
+
 def _patch_transforms(name: str) -> Callable[[], None]:
     from . import compose
 
-    _undo[name] = lambda: compose.patch(name)()  # for a child that is forked meanwhile: completes it, then undoes it
-    return compose.patch(name)
+    return _patch_by(compose.patch, name)
+
+
+def _patch_ops(name: str) -> Callable[[], None]:
+    from . import pillow_ops
+
+    return _patch_by(pillow_ops.patch, name)
 
 
 def _patch_functions(name: str) -> Callable[[], None]:
     """Patch functions of OpenCV, or of Albumentations."""
-    patches = sys.modules[f"{__package__}.{_PATCHES[name][1]}"].patches(name, _is_on)
-
-    def undo() -> None:
-        for one in patches:
-            one.undo()
-
-    _undo[name] = undo  # first, for a child that is forked meanwhile
-    for one in patches:
-        one.do()
-    return undo
+    module = sys.modules[f"{__package__}.{_PATCHES[name][1]}"]
+    return _patch_by(lambda name: applied(module.patches(name, _is_on)), name)
 
 
 # By the module that is patched: how, and the module of this package that does it.
 _PATCHES: dict[str, tuple[Callable[[str], Callable[[], None]], str]] = {
     "PIL.Image": (_patch_pillow, "files"),
+    "PIL.ImageOps": (_patch_ops, "pillow_ops"),
+    "PIL.ImageEnhance": (_patch_ops, "pillow_ops"),
     "cv2": (_patch_functions, "opencv"),
     "albucore.functions": (_patch_functions, "albumentations"),
     "albumentations.core.transforms_interface": (_patch_functions, "albumentations"),
     "torchvision.transforms.transforms": (_patch_transforms, "compose"),
     "torchvision.transforms.v2": (_patch_transforms, "compose"),
     "torchvision.transforms._presets": (_patch_transforms, "compose"),
+    "timm.data.transforms": (_patch_transforms, "compose"),
+    "timm.data.auto_augment": (_patch_transforms, "compose"),
 }
 
 # These are patched when a context begins, the others when one of them is used.

@@ -210,4 +210,4 @@ _CONVERTERS: dict[str, Callable[[Any], Transform]] = {
     "ToTensor": _to_tensor,
     "TrivialAugmentWide": lambda t: T.TrivialAugmentWide(_bins(t), **_map_options(t)),
 }
-converters.update(_CONVERTERS)
+converters["torchvision"] = _CONVERTERS

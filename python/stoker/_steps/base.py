@@ -246,11 +246,24 @@ resize(size=[24,24], interpolation=bilinear)}'
         return "\n    ".join(lines) + f"\n)(p={self.p})"
 
 
-# ---- transforms of torchvision ----
+# ---- transforms of torchvision and timm ----
 
-# How to make one of our transforms from one of torchvision's, by the name of its class. _torchvision.py fills it:
-# the table needs the classes of transforms.py, which are built on those here.
-converters: dict[str, Callable[[Any], Transform]] = {}
+_LIBRARIES = {"torchvision": "torchvision.transforms", "timm": "timm.data"}  # and where their transforms are
+# How to make one of our transforms from one of a library's, by the name of its class. _plan/from_*.py fill it: the tables
+# need the classes of transforms.py, which are built on those here.
+converters: dict[str, dict[str, Callable[[Any], Transform]]] = {}
+
+
+def library_of(transform: Any) -> str:
+    """Return the library that a transform's class is from; "" if it is none of those known here."""
+    module = type(transform).__module__ + "."
+    return next((library for library, where in _LIBRARIES.items() if module.startswith(where + ".")), "")
+
+
+def changes_of(transform: Any) -> list[str]:
+    """Return what was changed in a transform of one of the libraries, whose classes inherit from one another's."""
+    return list(dict.fromkeys(why for library in _LIBRARIES for why in changes_of_step(transform, library)))
+
 
 # Steps that torchvision computes with other arithmetic once the image is a tensor: not with Pillow's integers.
 _DIFFERS_ON_TENSORS = {
@@ -278,12 +291,14 @@ _DIFFERS_ON_TENSORS = {
     "ToTensor",
     "ImageClassification",
 }
-_MAKES_TENSORS = {"ToImage", "PILToTensor", "ToTensor", "ImageClassification"}
-_MAKES_FLOATS = {"ToTensor", "ConvertImageDtype", "ToDtype", "ImageClassification"}
+_MAKES_TENSORS = {
+    "ToImage", "PILToTensor", "ToTensor", "ImageClassification", "MaybeToTensor", "MaybePILToTensor", "ToNumpy",
+}  # fmt: skip
+_MAKES_FLOATS = {"ToTensor", "ConvertImageDtype", "ToDtype", "ImageClassification", "MaybeToTensor"}
 
 
 def compile_transform(transform: Any) -> Transform:
-    """Return one of our transforms for `transform`, which is ours or torchvision's (v1 or v2).
+    """Return one of our transforms for `transform`, which is ours, torchvision's (v1 or v2) or timm's.
 
     Raises:
         Blocked: The engine has no such transform, or somebody has changed what it does.
@@ -296,23 +311,24 @@ def compile_transform(transform: Any) -> Transform:
         if kind._spec is Transform._spec:
             raise TypeError(f"{transform!r} is a custom subclass of Transform, which the engine cannot run")
         return transform
-    if kind.__module__.startswith("torchvision.transforms") and kind.__name__ in converters:
-        changes = changes_of_step(transform, "torchvision")
+    convert = converters.get(library_of(transform), {}).get(kind.__name__)
+    if convert is not None:
+        changes = changes_of(transform)
         if changes:
             raise Blocked([Blocker(TRANSFORM, why, "", transform) for why in changes])
-        return converters[kind.__name__](transform)
+        return convert(transform)
     why = f"the transform {transform!r} ({kind.__module__}.{kind.__qualname__}) cannot be compiled"
     raise Blocked([Blocker(TRANSFORM, why, "remove it, or use one of stoker.transforms", transform)])
 
 
 def _refuse_other_arithmetic(transforms: Any) -> None:
-    """Raise Blocked if torchvision would work on a tensor where the engine works on the image, with another result."""
+    """Raise Blocked if a library would work on a tensor where the engine works on the image, with another result."""
     maker, is_float = "", False
     blockers = []
-    for step in _steps_of_torchvision(transforms):
+    for step in _steps_of_libraries(transforms):
         name = type(step).__name__
-        if maker and _differs_on_tensors(step, name, is_float):
-            why = f"{name} comes after {maker}: torchvision treats tensors there differently from images"
+        if maker and (maker == "ToNumpy" or _differs_on_tensors(step, name, is_float)):
+            why = f"{name} comes after {maker}: {library_of(step)} treats tensors there differently from images"
             blockers.append(Blocker(TRANSFORM, why, f"move {name} before {maker}", step))
         maker = maker or (name if name in _MAKES_TENSORS else "")
         is_float = is_float or name in _MAKES_FLOATS
@@ -321,6 +337,8 @@ def _refuse_other_arithmetic(transforms: Any) -> None:
 
 
 def _differs_on_tensors(step: Any, name: str, is_float: bool) -> bool:
+    if library_of(step) == "timm":
+        return name != "RandomErasing" or not (is_float or step.mode == "const")
     if name in ("Pad", "RandomCrop") and ".v2" not in type(step).__module__ and not isinstance(step.fill, (int, float)):
         return True  # v1 accepts one value only for tensors
     if name in ("RandomInvert", "RandomPosterize", "RandomSolarize", "RandomChannelPermutation"):
@@ -330,12 +348,12 @@ def _differs_on_tensors(step: Any, name: str, is_float: bool) -> bool:
     return name in _DIFFERS_ON_TENSORS
 
 
-def _steps_of_torchvision(transforms: Any) -> Iterator[Any]:
-    """Yield those of the steps that are torchvision's, including those inside others."""
+def _steps_of_libraries(transforms: Any) -> Iterator[Any]:
+    """Yield those of the steps that are torchvision's or timm's, including those inside others."""
     for transform in transforms:
         if hasattr(transform, "transforms"):
-            yield from _steps_of_torchvision(transform.transforms)
-        elif type(transform).__module__.startswith("torchvision.transforms"):
+            yield from _steps_of_libraries(transform.transforms)
+        elif library_of(transform):
             yield transform
 
 
@@ -355,7 +373,7 @@ def pipeline_text(transform: Any, *, grey: bool = False) -> str:
     """Return the text of the pipeline that the engine runs for a transform.
 
     Args:
-        transform: A transform of this module or of torchvision; None does nothing.
+        transform: A transform of this module, of torchvision or of timm; None does nothing.
         grey: Whether the images have one channel, like Pillow's mode "L".
 
     Returns:
@@ -387,7 +405,7 @@ def functional_apply(
     """Run a transform on one image, with the result that a DataLoader would give.
 
     Args:
-        transform: A transform of this module or of torchvision; None only decodes.
+        transform: A transform of this module, of torchvision or of timm; None only decodes.
         image: A PIL image, or a uint8 array of shape height x width x 3 or height x width.
         seed: Determines every random draw.
         dtype: The type of the result: "uint8", "float32", "float16" or "bfloat16"; by default the transform's.

@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from .. import _ext
@@ -38,7 +38,7 @@ class Draw(NamedTuple):
     y: float
 
 
-def _draw(key: DrawKey, alpha: float) -> Draw:
+def draw(key: DrawKey, alpha: float) -> Draw:
     return Draw(*_ext.mix_draw(*key, alpha))
 
 
@@ -133,7 +133,7 @@ class MixUp(_Mix):
     def _apply(self, images: Any, labels: Any, key: DrawKey) -> tuple[Any, Any]:
         if not images.is_floating_point():
             raise TypeError("MixUp mixes floats, not bytes: end the transform with ToTensor, or set dtype='float32'")
-        lam = _draw(key, self.alpha).lam
+        lam = draw(key, self.alpha).lam
         other = _rolled(images).mul_(1.0 - lam)
         return images.mul_(lam).add_(other), _soft_labels(labels, self.num_classes, lam)
 
@@ -157,7 +157,7 @@ class CutMix(_Mix):
 
     def _apply(self, images: Any, labels: Any, key: DrawKey) -> tuple[Any, Any]:
         height, width = images.shape[-2:]
-        drawn = _draw(key, self.alpha)
+        drawn = draw(key, self.alpha)
         centre_x, centre_y = int(drawn.x * width), int(drawn.y * height)
         reach = 0.5 * math.sqrt(1.0 - drawn.lam)
         half_width, half_height = int(reach * width), int(reach * height)
@@ -192,7 +192,7 @@ class BatchChoice(BatchTransform):
             raise ValueError("a RandomChoice in a RandomChoice is not supported: use one with all of the transforms")
 
     def _apply(self, images: Any, labels: Any, key: DrawKey) -> tuple[Any, Any]:
-        at = _draw(key, 1.0).choice
+        at = draw(key, 1.0).choice
         for transform, p in zip(self.transforms, self.p, strict=True):
             if at < p:
                 break
@@ -206,11 +206,15 @@ class BatchChoice(BatchTransform):
         return f"RandomChoice({self.transforms}, p={[round(p, 4) for p in self.p]})"
 
 
+# How to make one of the transforms above from one of another library than torchvision, by module and name of its class.
+batch_converters: dict[tuple[str, str], Callable[[Any], BatchTransform]] = {}
+
+
 def is_of_batches(transform: Any) -> bool:
-    """Return whether it is a transform of batches, of this package or torchvision's."""
-    if isinstance(transform, BatchTransform):
-        return True
+    """Return whether it is a transform of batches, of this package, torchvision's or timm's."""
     kind = type(transform)
+    if isinstance(transform, BatchTransform) or (kind.__module__, kind.__name__) in batch_converters:
+        return True
     if not kind.__module__.startswith("torchvision.transforms"):
         return False
     inner = getattr(transform, "transforms", ()) if kind.__name__ == "RandomChoice" else ()
@@ -218,10 +222,13 @@ def is_of_batches(transform: Any) -> bool:
 
 
 def compile_batch(transform: Any) -> BatchTransform:
-    """Return one of the transforms above, for one of them or of torchvision's v2."""
+    """Return one of the transforms above, for one of them, of torchvision's v2 or of timm's."""
     kind = type(transform)
     if isinstance(transform, BatchTransform):
         return transform
+    convert = batch_converters.get((kind.__module__, kind.__name__))
+    if convert is not None:
+        return convert(transform)
     if kind.__module__.startswith("torchvision.transforms"):
         if kind.__name__ in ("MixUp", "CutMix"):
             make = MixUp if kind.__name__ == "MixUp" else CutMix
@@ -229,8 +236,8 @@ def compile_batch(transform: Any) -> BatchTransform:
         if kind.__name__ == "RandomChoice":
             return BatchChoice(list(transform.transforms), transform.p)
     raise TypeError(
-        f"{transform!r} cannot be one of batch_transforms: MixUp, CutMix and RandomChoice of them can. Apply it to the "
-        "batches that the loader delivers"
+        f"{transform!r} cannot be one of batch_transforms: MixUp, CutMix, timm's Mixup and RandomChoice of them can. Apply "
+        "it to the batches that the loader delivers"
     )
 
 

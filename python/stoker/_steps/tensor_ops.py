@@ -97,7 +97,8 @@ class RandomErasing(Transform):
         p: The probability.
         scale: The range of the rectangle's area, as a fraction of the image's.
         ratio: The range of the rectangle's aspect ratio.
-        value: What to write: a number, one for each channel, or "random" for noise.
+        value: What to write: a number, one for each channel, "random" for noise, or "random_color" for one random number
+            for each channel.
         inplace: No effect.
 
     Raises:
@@ -119,8 +120,8 @@ class RandomErasing(Transform):
     ) -> None:
         if not isinstance(value, (numbers.Number, str, tuple, list)):
             raise TypeError("Argument value should be either a number or str or a sequence")
-        if isinstance(value, str) and value != "random":
-            raise ValueError("If value is str, it should be 'random'")
+        if isinstance(value, str) and value not in ("random", "random_color"):
+            raise ValueError("If value is str, it should be 'random' or 'random_color'")
         check_ranges(scale, ratio)
         if scale[0] < 0 or scale[1] > 1:
             raise ValueError("Scale should be between 0 and 1")

@@ -12,6 +12,14 @@
 #include "base/cpu.h"
 #include "base/pixels.h"
 
+/* A box of pixels whose mean replaces the one in its middle: the weights of a whole pixel, and of those
+ * half in at both ends, in 1 / 2^24. */
+struct st_box {
+    int32_t radius;
+    uint32_t whole, ends;
+};
+enum { ST_BOX_SIDE = 64 };
+
 /* The inner loops over `count` pixels (bytes, where it says so). One source file, compiled for each kind
  * of CPU; all variants give the same bytes. */
 struct st_colour_rows {
@@ -33,6 +41,8 @@ struct st_colour_rows {
      * its first and last pixel. `count` bytes, of pixels of `channels`. */
     void (*sharpen)(uint8_t *out, const uint8_t *above, const uint8_t *row, const uint8_t *below,
                     size_t count, int32_t channels, float factor);
+    /* Means over boxes along a strip of `count` rows of ST_BOX_SIDE bytes. */
+    void (*box)(uint8_t *out, const uint8_t *strip, int32_t count, struct st_box box);
 };
 /* Blends as Pillow's aarch64 build does, for images that must equal those of the Pillow installed. */
 extern const struct st_colour_rows st_colour_rows_fused;

@@ -260,6 +260,40 @@ static void sharpen(uint8_t *out, const uint8_t *above, const uint8_t *row, cons
     }
 }
 
+/* ---- boxes --------------------------------------------------------------------------------------- */
+
+static inline const uint8_t *strip_row(const uint8_t *strip, int64_t at, int32_t count)
+{
+    return strip + (at < 0 ? 0 : at >= count ? count - 1 : at) * ST_BOX_SIDE;
+}
+
+/* Moves the box by one: adds the values that enter it and subtracts those that leave. */
+static inline void box_row(uint8_t *restrict out, uint32_t *restrict sum, const uint8_t *enters,
+                           const uint8_t *leaves, const uint8_t *next, struct st_box box)
+{
+    for (int32_t k = 0; k < ST_BOX_SIDE; k++) {
+        sum[k] += (uint32_t)enters[k] - leaves[k];
+        const uint32_t ends = (uint32_t)leaves[k] + next[k];
+        out[k] = (uint8_t)((sum[k] * box.whole + ends * box.ends + (1u << 23)) >> 24);
+    }
+}
+
+static void box(uint8_t *out, const uint8_t *strip, int32_t count, struct st_box box)
+{
+    const int32_t inside = box.radius < count ? box.radius : count;
+    const uint8_t *last = strip_row(strip, count - 1, count);
+    uint32_t sum[ST_BOX_SIDE]; /* of the box around the row before the first */
+    for (int32_t k = 0; k < ST_BOX_SIDE; k++)
+        sum[k] = strip[k] * (uint32_t)(box.radius + 1) + last[k] * (uint32_t)(box.radius - inside);
+    for (int32_t y = 0; y < inside; y++)
+        for (int32_t k = 0; k < ST_BOX_SIDE; k++)
+            sum[k] += strip[y * ST_BOX_SIDE + k];
+    for (int32_t y = 0; y < count; y++)
+        box_row(out + (ptrdiff_t)y * ST_BOX_SIDE, sum, strip_row(strip, (int64_t)y + box.radius, count),
+                strip_row(strip, (int64_t)y - box.radius - 1, count),
+                strip_row(strip, (int64_t)y + box.radius + 1, count), box);
+}
+
 extern const struct st_colour_rows ST_COLOUR_ROWS;
 const struct st_colour_rows ST_COLOUR_ROWS = {
     .blend = blend,
@@ -271,4 +305,5 @@ const struct st_colour_rows ST_COLOUR_ROWS = {
     .replace = replace,
     .histogram = histogram,
     .sharpen = sharpen,
+    .box = box,
 };

@@ -76,6 +76,14 @@ void st_tables_posterize(struct st_tables *tables, uint32_t mask)
     then(tables, next);
 }
 
+void st_tables_replace(struct st_tables *tables, const uint8_t *next)
+{
+    for (int32_t c = 0; c < 3; c++)
+        for (int32_t v = 0; v < 256; v++)
+            tables->table[c][v] = next[c * 256 + tables->table[c][v]];
+    tables->changed = true;
+}
+
 /* ---- histograms ---------------------------------------------------------------------------------- */
 
 void st_table_autocontrast(uint8_t table[256], const uint64_t count_of[256])

@@ -27,6 +27,8 @@ void st_tables_solarize(struct st_tables *tables, uint32_t level);
 void st_tables_posterize(struct st_tables *tables, uint32_t mask);
 void st_tables_autocontrast(struct st_tables *tables);
 void st_tables_equalize(struct st_tables *tables);
+/* `next` has 256 values for each of three channels. */
+void st_tables_replace(struct st_tables *tables, const uint8_t *next);
 /* Changes the pixels. */
 void st_tables_end(struct st_tables *tables);
 

@@ -1,4 +1,4 @@
-/* center_crop.c - crops the centre of an image; images that are too small are padded with zeros
+/* center_crop.c - crops the centre of an image; images that are too small get a border
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,6 +20,7 @@ static const struct st_param params[] = {
      .max = 1 << 20,
      .required = true,
      .help = "height and width, or one number for both"},
+    ST_BORDER_PARAMS(struct center_crop),
     {0},
 };
 
@@ -61,7 +62,7 @@ static int run(const void *self, struct st_rng *rng, struct st_image *image, str
 
 const struct st_op st_op_center_crop = {
     .name = "center_crop",
-    .help = "crops the centre; smaller images get a black border",
+    .help = "crops the centre; smaller images get a border",
     .self_size = sizeof(struct center_crop),
     .params = params,
     .plan = plan,

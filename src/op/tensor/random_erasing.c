@@ -14,7 +14,8 @@ struct random_erasing {
     uint32_t first; /* the first normalize step after it */
 };
 
-static const char *const value_words[] = {"random", NULL};
+enum { EACH_VALUE = 1, EACH_CHANNEL }; /* what is random */
+static const char *const value_words[] = {"random", "random_color", NULL};
 
 static const struct st_param params[] = {
     {.name = "p",
@@ -40,7 +41,7 @@ static const struct st_param params[] = {
      .min = -1e30,
      .max = 1e30,
      .words = value_words,
-     .help = "one number, one per channel, or random"},
+     .help = "one number, one per channel, random, or random_color: random, one per channel"},
     {.name = "inplace",
      .type = ST_PARAM_BOOL,
      .offset = offsetof(struct random_erasing, inplace),
@@ -97,7 +98,9 @@ static uint64_t value_bytes(const struct st_erase_into *into, uint64_t width, ui
 static uint64_t erase_most(const void *self, const struct st_erase_into *into)
 {
     const struct random_erasing *e = self;
-    return e->value.word ? value_bytes(into, (uint64_t)into->width, (uint64_t)into->height) : 0;
+    return e->value.word == EACH_VALUE
+               ? value_bytes(into, (uint64_t)into->width, (uint64_t)into->height)
+               : 0;
 }
 
 /* Draws each value of the box separately. */
@@ -122,10 +125,12 @@ static int draw_values(const struct random_erasing *e, struct st_rng *rng,
 static int fill(const struct random_erasing *e, struct st_rng *rng, const struct st_erase_into *into,
                 struct st_erase *out, struct stoker_error *err)
 {
-    if (e->value.word)
+    if (e->value.word == EACH_VALUE)
         return draw_values(e, rng, into, out, err);
     for (int32_t c = 0; c < into->finish->channels; c++) {
-        const double given = e->value.count ? e->value.value[e->value.count > 1 ? c : 0] : 0;
+        double given = e->value.count ? e->value.value[e->value.count > 1 ? c : 0] : 0;
+        if (e->value.word == EACH_CHANNEL)
+            given = st_rng_normal(rng);
         out->bits[c] = final_bits(e, into->spec, into->finish->dtype, c, given);
     }
     return STOKER_OK;

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attributes of other libraries that are replaced while a loader runs, and put back when it ends."""
+"""Attributes of libraries that are replaced while images are lazy."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 IsOn = Callable[[], bool]  # whether the thread that asks runs a loader's dataset
@@ -35,6 +35,18 @@ class Patch:
             delattr(self._owner, self._attribute)
         else:
             setattr(self._owner, self._attribute, self._before)
+
+
+def applied(patches: Sequence[Any]) -> Callable[[], None]:
+    """Apply patches, which have `do` and `undo`. Return a function that undoes them."""
+    for one in patches:
+        one.do()
+
+    def undo() -> None:
+        for one in patches:
+            one.undo()
+
+    return undo
 
 
 def function_patches(
