@@ -191,6 +191,9 @@ class lazy_images:  # noqa: N801 (called like a function)
     result to the bit. Any other access to the pixels decodes the image, with Pillow's bytes. Unusual files are left to
     Pillow, with its errors.
 
+    Functions of OpenCV and Albumentations whose bytes the engine gives, such as `cv2.imread` of an ordinary JPEG and
+    `A.Normalize`, run in it too; arrays are never lazy.
+
     stoker.DataLoader turns this on while it runs datasets written in Python, unless compile=False.
 
     >>> from PIL import Image
