@@ -26,10 +26,7 @@ static bool has_format(const Py_buffer *buffer, const char *format)
 
 /* ---- floats: from interleaved channels to planes ---- */
 
-static bool holds_floats(const void *memory)
-{
-    return (uintptr_t)memory % _Alignof(float) == 0;
-}
+static bool holds_floats(const void *memory) { return (uintptr_t)memory % _Alignof(float) == 0; }
 
 static bool is_interleaved(const struct view *in)
 {
@@ -141,8 +138,8 @@ PyObject *ext_copy_packed(PyObject *module, PyObject *args)
     }
     if (match(&out, &in, &view))
         kind = has_format(&out, "f") && holds_floats(out.buf) && is_interleaved(&view) ? PLANES
-               : has_format(&out, "B") && has_pixels(&view)                           ? PIXELS
-                                                                                      : NONE;
+               : has_format(&out, "B") && has_pixels(&view)                            ? PIXELS
+                                                                                       : NONE;
     Py_BEGIN_ALLOW_THREADS
     if (kind == PLANES)
         to_planes(out.buf, &view);
@@ -154,8 +151,8 @@ PyObject *ext_copy_packed(PyObject *module, PyObject *args)
     return PyBool_FromLong(kind != NONE);
 }
 
-static void through_three(float *restrict out, const uint8_t *restrict in,
-                          const float *restrict table, Py_ssize_t count)
+static void through_three(float *restrict out, const uint8_t *restrict in, const float *restrict table,
+                          Py_ssize_t count)
 {
     float own[CHANNELS][LEVELS];
     for (int level = 0; level < LEVELS; level++)
@@ -194,8 +191,8 @@ PyObject *ext_through_table(PyObject *module, PyObject *args)
     const Py_ssize_t channels = table.len / (LEVELS * (Py_ssize_t)sizeof(float));
     const bool fits = got && fit(&out, &in, &table, channels);
     if (fits) {
-        Py_BEGIN_ALLOW_THREADS
-        (channels == 1 ? through_one : through_three)(out.buf, in.buf, table.buf, in.len);
+        Py_BEGIN_ALLOW_THREADS(channels == 1 ? through_one : through_three)
+        (out.buf, in.buf, table.buf, in.len);
         Py_END_ALLOW_THREADS
     } else if (got) {
         PyErr_Format(PyExc_ValueError, "%zd bytes and a table of %zd do not make an array of %zd",

@@ -97,6 +97,7 @@ def test_every_step_gives_albumentations_result(name, seed):
             assert_same(wanted, results(name, seed, **TARGETS))
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("shape", [(70, 80), (70, 80, 1), (70, 80, 3), (70, 80, 4), (1, 1, 3), (3, 70, 80, 3), (70, 0, 3)])
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.uint16])
 def test_functions_give_the_same_for_any_array(shape, dtype):
@@ -110,6 +111,8 @@ def test_functions_give_the_same_for_any_array(shape, dtype):
         ("normalize_lut", (image,)),
         ("to_float_lut", (image,)),
         ("to_float_lut", (image, 300.0)),
+        ("to_float_lut", (image, 0.0)),
+        ("to_float_lut", (image, -0.0)),
         ("to_float_lut", (image, "much")),
     ]
     for name, args in calls:
@@ -271,8 +274,10 @@ def test_rows_are_copied_as_torch_copies_them():
     rng = np.random.default_rng(2)
     for shape in [(1, 1), (1, 7), (9, 1), (33, 50)]:
         image = torch.from_numpy(rng.random((*shape, 3), np.float32)).permute(2, 0, 1)
-        variants = [image, image.contiguous(), image.flip(1), image[:, ::2], image.double(), image[:2], image[0],
-                    torch._neg_view(image), torch.complex(image, image).conj().imag]  # fmt: skip
+        variants = [
+            image, image.contiguous(), image.flip(1), image[:, ::2], image.double(), image[:2], image[0],
+            (image * 255).byte(), torch._neg_view(image), torch.complex(image, image).conj().imag,
+        ]  # fmt: skip
         for value in variants:
             place = torch.full((4, *value.shape), 7, dtype=value.dtype)
             copy_row(place[1], value)

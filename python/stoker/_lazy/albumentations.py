@@ -11,6 +11,7 @@ result of Albumentations, and left alone if that differs.
 from __future__ import annotations
 
 import functools
+import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -45,8 +46,10 @@ def _is_same(ours: Any, wanted: Any) -> bool:
 
 def _frozen(value: Any) -> Any:
     """Return an argument as part of a key. TypeError if it is of a kind not known here."""
-    if type(value) in (int, float, str, type(None)):
+    if type(value) in (int, str, type(None)):
         return type(value), value
+    if type(value) is float:
+        return float, struct.pack("d", value)  # zeros of both signs are equal, and divide differently
     if type(value) is np.ndarray or isinstance(value, np.number):
         if value.dtype.hasobject:
             raise TypeError(value)

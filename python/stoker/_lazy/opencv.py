@@ -144,12 +144,9 @@ def _made(data: bytes, flags: int) -> Any:
     return None if turns and not is_upright(data) else _decoded(data, _IS_BGR[flags])
 
 
-@functools.cache
-def _agrees(flags: int) -> bool:
+def _is_equal(flags: int) -> bool:
     """Return whether this OpenCV decodes as the engine does: compared with a small picture, in both samplings of colour."""
     cv2 = sys.modules["cv2"]
-    if any(name in os.environ for name in _LIMITS):
-        return False
     y, x = np.mgrid[0:37, 0:53]
     picture = np.stack([x * 5 % 256, (x * y) % 256, 255 - y * 6 % 256], 2).astype(np.uint8)
     for sampling in (0x221111, 0x111111):
@@ -163,14 +160,18 @@ def _agrees(flags: int) -> bool:
     return True
 
 
-def _takes(flags: Any) -> bool:
-    """Return whether these flags are ours, with this OpenCV."""
-    if type(flags) is not int or flags not in _IS_BGR:
-        return False
+@functools.cache
+def _agrees(flags: int) -> bool:
+    """Return whether files are decoded here for these flags."""
     try:
-        return _agrees(flags)
+        return not any(name in os.environ for name in _LIMITS) and _is_equal(flags)
     except Exception:  # an OpenCV that lacks something of this: its own function then says so, if it is called
         return False
+
+
+def _takes(flags: Any) -> bool:
+    """Return whether these flags are ours, with this OpenCV."""
+    return type(flags) is int and flags in _IS_BGR and _agrees(flags)
 
 
 # ---- the functions that take the place of OpenCV's ----

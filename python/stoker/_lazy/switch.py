@@ -79,8 +79,8 @@ def _patch_ops(name: str) -> Callable[[], None]:
 
 def _patch_functions(name: str) -> Callable[[], None]:
     """Patch functions of OpenCV, or of Albumentations."""
-    patches = sys.modules[f"{__package__}.{_PATCHES[name][1]}"].patches(name, _is_on)
-    return _patch_by(lambda _: applied(patches), name)
+    module = sys.modules[f"{__package__}.{_PATCHES[name][1]}"]
+    return _patch_by(lambda name: applied(module.patches(name, _is_on)), name)
 
 
 # By the module that is patched: how, and the module of this package that does it.
@@ -194,6 +194,9 @@ class lazy_images:  # noqa: N801 (called like a function)
     to the image runs in the engine when it becomes a tensor, on the part of the file that is needed, with torchvision's
     result to the bit. Any other access to the pixels decodes the image, with Pillow's bytes. Unusual files are left to
     Pillow, with its errors.
+
+    Functions of OpenCV and Albumentations whose bytes the engine gives, such as `cv2.imread` of an ordinary JPEG and
+    `A.Normalize`, run in it too; arrays are never lazy.
 
     stoker.DataLoader turns this on while it runs datasets written in Python, unless compile=False.
 
