@@ -41,7 +41,7 @@ c_layer() {
         mapfile -t tests < <(tests_of "$dir" tests)
     fi
     # ThreadSanitizer wants its shadow at fixed addresses, which full address randomisation may take.
-    PATH="$VENV/bin:$PATH" setarch -R "$VENV/bin/meson" test -C "$dir" --no-rebuild --num-processes "$(jobs)" \
+    PATH="$VENV/bin:$PATH" setarch -R "$VENV/bin/meson" test -C "$dir" --no-rebuild --num-processes $(($(jobs) + 1)) \
         --timeout-multiplier "${PATIENCE:-1}" "${tests[@]}" \
         >>"$RESULTS/$layer.log" 2>&1 || true
     tally "$layer" meson "$log"
@@ -82,32 +82,35 @@ layer_cross() {
         # Meson reads the flags in it only once.
         if ! stamp_is build/.stamp-cross "$(cat "$file")"; then rm -rf build/test-cross; fi
         stamp_set build/.stamp-cross "$(cat "$file")"
-        PATIENCE=4 STOKER_TEST_SHARE=$SHARE c_layer cross -Dcuda=disabled --cross-file "$file"
+        PATIENCE=4 STOKER_TEST_SHARE=$((SHARE / 2)) c_layer cross -Dcuda=disabled --cross-file "$file"
     else
         tap_layer cross echo "ok 1 - the tests of the other architecture # SKIP $(tail -n 1 "$log")"
     fi
 }
 layer_install() { tap_layer install scripts/test_install.sh; }
-# The files in two halves that take about as long, one for each of two CPUs.
-python_half() {
-    local half=$1 status=0
+# Process $1 of those that share the files between them.
+python_part() {
+    local part=$1 status=0
     shift
-    rm -f "$RESULTS/python-$half.xml"
+    rm -f "$RESULTS/python-$part.xml"
     # Ctrl-C is tested too, and a shell that runs us in the background has it ignored.
-    env --default-signal=INT "$VENV/bin/python" -m pytest -q -p no:cacheprovider \
-        --junitxml="$RESULTS/python-$half.xml" "$@" >"$RESULTS/python-$half.log" 2>&1 || status=$?
-    echo $status >"$RESULTS/python-$half.status"
+    env --default-signal=INT STOKER_TEST_CLAIMS="$RESULTS/claims" "$VENV/bin/python" -m pytest -q -p no:cacheprovider \
+        --junitxml="$RESULTS/python-$part.xml" "$@" tests/python >"$RESULTS/python-$part.log" 2>&1 || status=$?
+    echo $status >"$RESULTS/python-$part.status"
 }
 # Those that take moments, for every day: files marked `slow` start programs, servers or many processes.
 layer_quick() { python_layer -m "not slow"; }
 layer_python() { python_layer; }
+# Tests often wait, for a server or a process: one more than there are CPUs. Each takes up to 3 GB.
 python_layer() {
-    python_half 1 "$@" tests/python/test_[a-eg-krs]*.py &
-    python_half 2 "$@" tests/python/test_[fl-qt-z]*.py
+    local part parts=$(($(jobs) < 8 ? $(jobs) + 1 : 8))
+    rm -rf "$RESULTS/claims"
+    mkdir -p "$RESULTS/claims"
+    for part in $(seq "$parts"); do python_part "$part" "$@" & done
     wait
-    for half in 1 2; do
-        cat "$RESULTS/python-$half.log"
-        tally "python-$half" junit "$RESULTS/python-$half.xml" "$(cat "$RESULTS/python-$half.status")"
+    for part in $(seq "$parts"); do
+        cat "$RESULTS/python-$part.log"
+        tally "python-$part" junit "$RESULTS/python-$part.xml" "$(cat "$RESULTS/python-$part.status")"
     done
 }
 

@@ -27,10 +27,31 @@ SLOW = """test_accelerate test_albumentations test_contract_batches test_contrac
     test_worker_memory""".split()
 
 
+# Several processes share the files (scripts/test.sh): whoever comes first to one runs it, and notes that in this folder.
+CLAIMS = os.environ.pop("STOKER_TEST_CLAIMS", None)
+_is_ours: dict[str, bool] = {}
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.stem in SLOW:
             item.add_marker(pytest.mark.slow)
+    items.sort(key=lambda item: item.path.stem not in SLOW)  # so that no process has one left when the others are done
+
+
+def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
+    return None if CLAIMS is None or _claims(CLAIMS, item.path.stem) else True  # True: it is done
+
+
+def _claims(folder: str, file: str) -> bool:
+    """Return whether this process runs a file's tests."""
+    if file not in _is_ours:
+        try:
+            os.close(os.open(os.path.join(folder, file), os.O_CREAT | os.O_EXCL))
+            _is_ours[file] = True
+        except FileExistsError:
+            _is_ours[file] = False
+    return _is_ours[file]
 
 
 def picture(seed: int, width: int, height: int) -> Image.Image:
