@@ -224,6 +224,18 @@ def test_batches_of_fields(archive, resize, workers):
     assert kinds == [[type(field) for field in batch] for batch in expected]
 
 
+class Labelled(stoker.datasets.WebDataset):
+    def __getitem__(self, index):
+        image, about = super().__getitem__(index)
+        return image, torch.tensor(len(about["k"]))
+
+
+def test_samples_of_a_subclass_are_torchs_to_collate(archive):
+    data = Labelled(archive, ("jpg", "json"), T.Compose([T.Resize((8, 8)), Keep(), T.ToTensor()]))
+    [(images, counts)] = stoker.DataLoader(data, 7)
+    assert images.shape == (7, 3, 8, 8) and counts.tolist() == list(range(7))
+
+
 def test_only_the_first_image_stays_encoded(archive, tmp_path):
     """Further images are decoded as ever; samples of pixels are given to Python as they are."""
     path = tmp_path / "two.tar"

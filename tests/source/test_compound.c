@@ -78,15 +78,21 @@ static void encoded(void)
     const struct st_field *fields = data->source->fields(data->self, &count);
     ok(count == 2 && fields[0].kind == ST_FIELD_BYTES && fields[1].kind == ST_FIELD_INT,
        "the image is bytes, the label a number");
-    ok(!st_dataset_subset(&some, data, indices, 2, &err) && number_of(some, 0) == 7 && number_of(data, 99) == 99,
+    ok(!st_dataset_subset(&some, data, indices, 2, &err) && number_of(some, 0) == 7 &&
+           number_of(data, 99) == 99,
        "the same bytes, also in a subset");
     ok(st_dataset_encoded(&again, data, &err) == STOKER_EUNSUPPORTED && !again, "without an image: %s",
        err.message);
     st_dataset_drop(some);
     st_dataset_drop(data);
     const uint8_t rows[2 * 3 * 4] = {1};
-    const struct stoker_pixels given = {
-        .size = sizeof given, .data = rows, .count = 2, .height = 3, .width = 4, .channels = 1, .stride = {12, 4, 1, 1}};
+    const struct stoker_pixels given = {.size = sizeof given,
+                                        .data = rows,
+                                        .count = 2,
+                                        .height = 3,
+                                        .width = 4,
+                                        .channels = 1,
+                                        .stride = {12, 4, 1, 1}};
     struct stoker_dataset *pixels = NULL;
     ok(!st_dataset_from_pixels(&pixels, &given, &err) &&
            st_dataset_encoded(&again, pixels, &err) == STOKER_EUNSUPPORTED && !again,

@@ -152,7 +152,7 @@ def next_epoch(calls: Iterator[int]) -> int:
     the sample's draws follow from torch.manual_seed, and from the seed of a worker or a sample, whichever process makes
     it."""
     torch = sys.modules.get("torch")
-    return int(torch.randint(_EPOCHS, ())) if torch else next(calls)
+    return int(torch.randint(_EPOCHS, (), device="cpu")) if torch else next(calls)
 
 
 def default_seed(otherwise: int = 0) -> int:

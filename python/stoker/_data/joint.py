@@ -198,18 +198,18 @@ class Joint:
 
 
 def _applied(step: Any) -> list[int]:
-    chosen = bool(importlib.import_module("torch").rand(1) < step.p)
+    chosen = bool(importlib.import_module("torch").rand(1, device="cpu") < step.p)
     return list(range(len(step.transforms))) if chosen else []
 
 
 def _chosen(step: Any) -> list[int]:
     torch: Any = importlib.import_module("torch")
-    weights = torch.ones(len(step.transforms)) if step.p is None else torch.as_tensor(step.p, dtype=torch.float64)
+    weights = torch.tensor([1.0] * len(step.transforms) if step.p is None else step.p, device="cpu")
     return [int(torch.multinomial(weights, 1))]
 
 
 def _ordered(step: Any) -> list[int]:
-    order: list[int] = importlib.import_module("torch").randperm(len(step.transforms)).tolist()
+    order: list[int] = importlib.import_module("torch").randperm(len(step.transforms), device="cpu").tolist()
     return order
 
 

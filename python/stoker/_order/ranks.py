@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from .._base.tensors import to_numpy, torch_if_installed
 from .._base.warn import warn_user
 
 _DEPTH = 5  # of samplers inside samplers
+_AT_ONCE = 1 << 16  # samples of an order that are Python's numbers at a time
 _warned = False
 
 
@@ -165,8 +167,9 @@ if torch_if_installed() is not None:
             seed = self._seed
             if seed is None:
                 seed = int((self.generator or sys.modules["torch"]).initial_seed()) % 2**64
-            order = order_indices(len(self.data_source), kind="shuffle", seed=seed, epoch=self.epoch)
-            return iter(to_numpy(order).tolist())
+            order = to_numpy(order_indices(len(self.data_source), kind="shuffle", seed=seed, epoch=self.epoch))
+            parts = (order[at : at + _AT_ONCE].tolist() for at in range(0, len(order), _AT_ONCE))
+            return itertools.chain.from_iterable(parts)
 
     class InOrder(SequentialSampler):
         """torch's SequentialSampler, with an epoch for the engine to read."""

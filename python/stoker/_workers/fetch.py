@@ -125,12 +125,12 @@ class Fetcher:
 
     def _collated(self, samples: Any, *room: Any) -> Any:
         """Return a batch; of a dataset of stoker.datasets with the structure that the engine gives it."""
-        own = isinstance(self._dataset, EngineDataset) and self._job.batched
-        if not own or self._job.collate_fn is not default_collate or not samples:
+        own = isinstance(self._dataset, EngineDataset) and type(self._dataset).__getitem__.__module__.startswith("stoker.")
+        if not own or not self._job.batched or self._job.collate_fn is not default_collate or not samples:
             return self._collate(samples, *room)
         kinds = self._dataset._kinds()
         if any(type(sample) is not tuple or len(sample) != len(kinds) for sample in samples):
-            return self._collate(samples, *room)  # a subclass has made them
+            return self._collate(samples, *room)  # of sounds, for example
         return collated(kinds, samples, lambda column: self._collate(column, *room))
 
     def _samples(self, indices: Any, key: Any, put: Callable[[Any, int], Any]) -> Any:
