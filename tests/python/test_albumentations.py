@@ -12,6 +12,7 @@ import pytest
 import stoker
 import torch
 from conftest import picture
+from PIL import Image
 
 cv2 = pytest.importorskip("cv2")
 A = pytest.importorskip("albumentations")
@@ -256,6 +257,26 @@ def test_an_exception_is_albumentations_and_leaves_nothing_replaced(tmp_path, wo
     assert functions() == BEFORE
     with pytest.raises(ValueError, match=r"Height and Width"):
         list(loader)
+    assert functions() == BEFORE
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_dataset_of_the_engine_calls_albumentations(even_tree, workers):
+    steps = [A.RandomCrop(30, 40), A.HorizontalFlip(), A.Normalize(), ToTensorV2()]
+    dataset = stoker.datasets.ImageFolder(even_tree, transform=A.Compose(steps, seed=6))
+    loader = stoker.DataLoader(dataset, batch_size=5, num_workers=workers)
+    images = torch.cat([x for x, _ in loader])
+    reference = A.Compose(steps, seed=6)
+    paths = sorted(even_tree.glob("*/*"))
+    wanted = {}
+    for worker in range(max(workers, 1)):  # each has a copy of the generators
+        reference.set_random_seed(6)
+        for batch in range(worker, 4, max(workers, 1)):
+            for n in range(5 * batch, 5 * batch + 5):
+                pixels = np.array(Image.open(paths[n]).convert("RGB"))
+                wanted[n] = reference(image=pixels)["image"]
+    assert images.shape == (20, 3, 30, 40)
+    assert all(torch.equal(images[n], wanted[n]) for n in range(20))
     assert functions() == BEFORE
 
 

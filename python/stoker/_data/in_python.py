@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transforms of stoker.datasets that the engine does not have: they are called in Python, with a PIL image.
+"""Transforms of stoker.datasets that the engine does not have: they are called in Python, with a PIL image, or with an
+array if they are Albumentations'.
 
 Transforms of this package beside them become torchvision's of the same name, which take whatever the steps before them
 return: images or tensors.
@@ -50,7 +51,7 @@ def callable_for(transform: Any) -> Callable[[Any], Any]:
     if _is_theirs_with_steps(transform):
         return _with_steps_of_theirs(transform)
     if not isinstance(transform, Transform):
-        return transform
+        return _OfArrays(transform) if _is_of_arrays(transform) else transform
     try:
         theirs: Any = importlib.import_module("torchvision.transforms")
     except ImportError:
@@ -77,6 +78,21 @@ def _called(transform: Transform, image: Any) -> Any:
 
 
 in_python.append(_called)
+
+
+def _is_of_arrays(transform: Any) -> bool:
+    """Return whether it is a transform of Albumentations, which takes an array by name and returns a dict."""
+    return any(kind.__module__.startswith("albumentations.") for kind in type(transform).__mro__)
+
+
+class _OfArrays:
+    """Calls a transform of Albumentations with an image."""
+
+    def __init__(self, transform: Any) -> None:
+        self._transform = transform
+
+    def __call__(self, image: Any) -> Any:
+        return self._transform(image=np.array(image))["image"]
 
 
 def _is_theirs_with_steps(transform: Any) -> bool:
