@@ -275,8 +275,7 @@ PyMethodDef ext_functions[] = {
      "Return the features of this build: (kind, name, detail, present), ..."},
     {"ops", ops, METH_NOARGS, "Return the ops of pipelines: (name, help), ..."},
     {"cv_run", ext_cv_run, METH_VARARGS,
-     "cv_run(op, numbers, tables, array, out): one operation with OpenCV's arithmetic, as "
-     "stoker_cv_run."},
+     "cv_run(op, numbers, tables, array, out): makes `out` by an operation with OpenCV's arithmetic."},
     {"decode", (PyCFunction)(void (*)(void))decode, METH_VARARGS | METH_KEYWORDS,
      "decode(data, region=None, name=..., exif_rotate=False, pixel_limit=...) -> RGB pixels as a "
      "Tensor."},

@@ -7,6 +7,8 @@ version and on the CPU, so `functions()` compares each operation with the instal
 
 from __future__ import annotations
 
+import contextlib
+import math
 import random
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -33,6 +35,7 @@ class Call(NamedTuple):
     channels: int
     numbers: tuple[float, ...] = ()
     tables: tuple[Array, ...] = ()
+    variant: float = 0  # of the operation's arithmetic
 
     def run(self) -> Array:
         shape = (self.height, self.width) if self.channels == 1 else (self.height, self.width, self.channels)
@@ -74,6 +77,70 @@ def _resize(
     return Call(op, src, size[1], size[0], channels)
 
 
+def _border(mode: Any, value: Any) -> tuple[float, ...] | None:
+    """Return the numbers of a border: its kind, and a value for each of four channels."""
+    values = tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    if mode not in _BORDERS or len(values) > _CHANNELS or not all(isinstance(v, (int, float)) for v in values):
+        return None
+    numbers = (*map(float, values), *(_CHANNELS - len(values)) * (0.0,))
+    return (float(mode), *numbers) if all(map(math.isfinite, numbers)) else None
+
+
+_BORDERS = (0, 1, 2, 3, 4)  # constant, replicate, reflect, wrap, reflect 101
+_INVERSE = 16  # the flag WARP_INVERSE_MAP
+
+
+def _warp(op: str, rows: int, args: tuple[Any, ...], dst: Any, flags: Any, mode: Any, value: Any) -> Call | None:
+    src, matrix, dsize = args
+    channels, size, border = _channels(src), _size(dsize), _border(mode, value)
+    if size is None or border is None or channels not in _WARPED or dst is not None or type(flags) is not int:
+        return None
+    if flags & ~_INVERSE not in _NEAREST_LINEAR or type(matrix) is not np.ndarray or matrix.shape != (rows, 3):
+        return None
+    if matrix.dtype not in (np.float32, np.float64) or not np.isfinite(matrix).all():
+        return None
+    kind = flags & ~_INVERSE
+    numbers = (*matrix.ravel().tolist(), float(flags & _INVERSE != 0), float(kind), *border)
+    return Call(op, src, size[1], size[0], channels, numbers, (), kind)
+
+
+_WARPED = (1, 3, 4)  # channels: OpenCV warps two with other arithmetic
+_NEAREST_LINEAR = (0, 1)
+
+
+def _warp_affine(
+    src: Any, M: Any, dsize: Any, dst: Any = None, flags: Any = 1, borderMode: Any = 0, borderValue: Any = 0
+) -> Call | None:
+    return _warp("warp_affine", 2, (src, M, dsize), dst, flags, borderMode, borderValue)
+
+
+def _warp_perspective(
+    src: Any, M: Any, dsize: Any, dst: Any = None, flags: Any = 1, borderMode: Any = 0, borderValue: Any = 0
+) -> Call | None:
+    return _warp("warp_perspective", 3, (src, M, dsize), dst, flags, borderMode, borderValue)
+
+
+def _is_map(array: Any, dimensions: int) -> bool:
+    known = type(array) is np.ndarray and array.dtype == np.float32 and array.ndim == dimensions
+    return known and array.flags.c_contiguous and all(1 <= side <= _SIDE for side in array.shape[:2])
+
+
+def _remap(
+    src: Any, map1: Any, map2: Any, interpolation: Any, dst: Any = None, borderMode: Any = 0, borderValue: Any = 0
+) -> Call | None:
+    channels, border = _channels(src), _border(borderMode, borderValue)
+    if channels not in _WARPED or border is None or dst is not None or interpolation not in _NEAREST_LINEAR:
+        return None
+    if map2 is None:
+        if not _is_map(map1, 3) or map1.shape[2] != 2:
+            return None
+    elif not _is_map(map1, 2) or not _is_map(map2, 2) or map1.shape != map2.shape:
+        return None
+    tables = (map1,) if map2 is None else (map1, map2)
+    height, width = map1.shape[:2]
+    return Call("remap", src, height, width, channels, (float(interpolation), *border), tables, interpolation)
+
+
 def _arrays(*sizes: tuple[int, int]) -> list[Array]:
     """Return noise, smooth in parts, of one and of three channels for each height and width."""
     chance = random.Random(1)
@@ -98,6 +165,31 @@ def _resize_samples() -> list[tuple[Any, ...]]:
     ]
 
 
+def _warp_samples(rows: int) -> list[tuple[Any, ...]]:
+    maps = ([[0.83, 0.31, -9.7], [-0.27, 1.13, 11.3]], [[1.71, -0.4, 3.1], [0.6, 0.52, -7.9]], [[1, 0, 3], [0, 1, -2]])
+    bottom = [] if rows == 2 else [[0.0011, -0.0007, 1]]
+    return [
+        (array, np.array(matrix + bottom, np.float64), (141, 117), None, flags, border, (7, 250, 99, 0))
+        for flags in (0, 1, 1 | _INVERSE)
+        for array in _arrays((96, 128), (40, 1))
+        for matrix in maps
+        for border in _BORDERS
+    ]
+
+
+def _remap_samples() -> list[tuple[Any, ...]]:
+    y, x = np.mgrid[:117, :141].astype(np.float32)
+    xs = (x + 5 * np.sin(y / 7)).astype(np.float32)
+    ys = (y * 0.9 + 4 * np.cos(x / 9)).astype(np.float32)
+    return [
+        (array, *maps, interpolation, None, border, (7, 250, 99, 0))
+        for interpolation in _NEAREST_LINEAR
+        for array in _arrays((96, 128), (40, 1))
+        for maps in ((xs, ys), (np.dstack([xs, ys]), None))
+        for border in _BORDERS
+    ]
+
+
 class Function:
     """A function of OpenCV.
 
@@ -112,7 +204,7 @@ class Function:
         self._read = read
         self._samples = samples
         self._original: Callable[..., Any] | None = None
-        self._differ: set[str] = set()  # operations that give other bytes than the installed OpenCV
+        self._differ: set[tuple[str, float]] = set()  # what gives other bytes than the installed OpenCV
 
     def __repr__(self) -> str:
         return f"<cv2.{self.__name__} of the engine>"
@@ -122,34 +214,42 @@ class Function:
             call = self._read(*args, **named)
         except TypeError:  # arguments that the function does not have: OpenCV says which
             return None
-        return None if call is None or call.op in self._differ else call
+        return None if call is None or (call.op, call.variant) in self._differ else call
 
     def exact(self, *args: Any, **named: Any) -> bool:
-        """Return whether the engine would make this, and not OpenCV. Nothing is computed."""
+        """Return whether the engine would make this, and not OpenCV. Nothing is computed: points of a warp that are far
+        outside of the image, or no numbers, are only found then, and left to OpenCV."""
         return self._call(args, named) is not None
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         call = self._call(args, named)
         if call is not None:
-            return call.run()
+            with contextlib.suppress(_ext.Unsupported):
+                return call.run()
         assert self._original is not None
         return self._original(*args, **named)
 
     def compare(self, original: Callable[..., Any]) -> bool:
         """Leave out operations that give other bytes than OpenCV's function; return whether any is left."""
         self._original = original
-        left = set()
+        left: set[tuple[str, float]] = set()
         for args in self._samples():
             call = self._read(*args)
             assert call is not None
-            left.add(call.op)
+            what = (call.op, call.variant)
+            left.add(what)
             ours, theirs = call.run(), original(*args)
             if ours.shape != theirs.shape or ours.tobytes() != theirs.tobytes():
-                self._differ.add(call.op)
+                self._differ.add(what)
         return bool(left - self._differ)
 
 
-_FUNCTIONS = [Function("resize", _resize, _resize_samples)]
+_FUNCTIONS = [
+    Function("remap", _remap, _remap_samples),
+    Function("resize", _resize, _resize_samples),
+    Function("warpAffine", _warp_affine, lambda: _warp_samples(2)),
+    Function("warpPerspective", _warp_perspective, lambda: _warp_samples(3)),
+]
 _compared: dict[str, Function] | None = None
 
 

@@ -44,7 +44,7 @@ struct st_cv_call {
 struct st_cv_op {
     const char *name, *help;
     uint32_t least, most; /* how many numbers it has */
-    uint32_t tables;      /* how many of those */
+    uint32_t least_tables, most_tables;
     int (*run)(const struct st_cv_call *call, struct stoker_error *err);
 };
 

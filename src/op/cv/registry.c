@@ -7,12 +7,16 @@
 #include <math.h>
 #include <string.h>
 
-extern const struct st_cv_op st_cv_resize_area, st_cv_resize_linear, st_cv_resize_nearest;
+extern const struct st_cv_op st_cv_remap, st_cv_resize_area, st_cv_resize_linear, st_cv_resize_nearest,
+    st_cv_warp_affine, st_cv_warp_perspective;
 
 const struct st_cv_op *const st_cv_ops[] = {
+    &st_cv_remap,
     &st_cv_resize_area,
     &st_cv_resize_linear,
     &st_cv_resize_nearest,
+    &st_cv_warp_affine,
+    &st_cv_warp_perspective,
     NULL,
 };
 
@@ -56,8 +60,8 @@ int st_cv_run(const struct st_cv_op *op, const struct st_cv_call *call, struct s
     for (uint32_t k = 0; k < call->count; k++)
         if (!isfinite(call->numbers[k]))
             return st_fail(err, STOKER_EINVAL, "%s: number %u is %g", op->name, k, call->numbers[k]);
-    if (call->tables != op->tables)
-        return st_fail(err, STOKER_EINVAL, "%s has %u tables, not %u", op->name, op->tables,
-                       call->tables);
+    if (call->tables < op->least_tables || call->tables > op->most_tables)
+        return st_fail(err, STOKER_EINVAL, "%s has %u to %u tables, not %u", op->name, op->least_tables,
+                       op->most_tables, call->tables);
     return op->run(call, err);
 }
