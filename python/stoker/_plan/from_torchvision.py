@@ -205,6 +205,6 @@ _CONVERTERS: dict[str, Callable[[Any], Transform]] = {
     "ToPureTensor": lambda t: _ToImage(),
     "ToTensor": _to_tensor,
     "TrivialAugmentWide": lambda t: T.TrivialAugmentWide(_bins(t), **_map_options(t)),
-    "function": step_of,
 }
 converters.update(_CONVERTERS | dict.fromkeys(PRESETS, _preset))
+converters["function"] = step_of
