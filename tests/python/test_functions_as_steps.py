@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Users' functions and Lambda as steps: compiled where it is proved what they do, and with torchvision's results."""
+"""Users' functions, Lambda, and classes derived from torchvision's as steps: compiled where it is proved what they do, and with
+torchvision's results."""
 
 from __future__ import annotations
 
@@ -224,3 +225,107 @@ def test_grey_datasets_are_tripled():
     data.transform = V1.Compose([V1.Resize(16), V1.ToTensor(), V1.Lambda(lambda x: x.repeat(3, 1, 1)), V1.Normalize([0.5] * 3, [0.5] * 3)])
     images, _ = next(iter(stoker.DataLoader(data, batch_size=3, compile=True)))
     same_bits(images, torch.stack([data[k][0] for k in range(3)]))
+
+
+# ---- derived classes ----
+
+
+class OwnBlur(V1.RandomApply):
+    """Only its construction is its own."""
+
+    def __init__(self, *, p=0.5):
+        self.keeps = 1 - p
+        super().__init__([V1.CenterCrop((20, 30))], p=p)
+
+    def __repr__(self):
+        return "a blur"
+
+
+class OwnSize(V2.Resize):
+    def __init__(self, tall):
+        super().__init__((tall, 20))
+
+
+class Taller(OwnSize):
+    pass
+
+
+class Calls(V1.Resize):
+    def __call__(self, image):
+        return super().__call__(image).rotate(90)
+
+
+class Forward(V2.Resize):
+    def transform(self, inpt, params):
+        return super().transform(inpt, params)
+
+
+class Attribute(V1.Resize):
+    interpolation = 3
+
+
+class Base:
+    pass
+
+
+class Mixed(Base, V1.Resize):
+    pass
+
+
+class Hooked(V1.Resize):
+    def __init__(self, size):
+        super().__init__(size)
+        self.forward = lambda image: image
+
+
+class Lanczos(V2.RandomAffine):
+    def __init__(self):
+        super().__init__(3, interpolation="lanczos")
+
+
+def test_classes_that_only_construct_are_their_bases():
+    for step in (OwnBlur(p=1), OwnSize(30), Taller(25)):
+        before = dict(vars(step))
+        whole = V1.Compose([step, V1.CenterCrop(16), V1.ToTensor()])
+        same_bits(engine(whole, picture(3, 40, 30)), whole(picture(3, 40, 30)))
+        assert vars(step) == before and type(step).__name__ in ("OwnBlur", "OwnSize", "Taller")
+
+
+@pytest.mark.parametrize("make", [lambda: Calls(9), lambda: Forward(9), lambda: Attribute(9), lambda: Mixed(9), lambda: Hooked(9), Lanczos])
+def test_classes_that_may_do_something_else_are_not_compiled(make):
+    step = make()
+    with pytest.raises(NotImplementedError) as error:
+        T.pipeline_text(V1.Compose([step, V1.ToTensor()]))
+    assert all(blocker.step is step for blocker in getattr(error.value, "blockers", []))
+
+
+def test_a_derived_step_behind_a_tensor_differs_as_its_base_does():
+    with pytest.raises(NotImplementedError, match="treats tensors there differently"):
+        T.pipeline_text(V1.Compose([V1.ToTensor(), OwnSize(9)]))
+
+
+class MaybeToTensor(V1.ToTensor):
+    def __call__(self, pic):
+        return pic if isinstance(pic, torch.Tensor) else super().__call__(pic)
+
+
+class MaybeBytes(V1.PILToTensor):
+    def __call__(self, pic):
+        return super().__call__(pic) + 1
+
+
+@pytest.mark.parametrize("kind", [MaybeToTensor, MaybeBytes])
+def test_derived_classes_that_call_to_tensor_run_it_in_the_engine(kind, monkeypatch):
+    from stoker._lazy import pixels
+
+    out = io.BytesIO()
+    picture(5, 90, 70).save(out, "JPEG")
+    transform = V1.Compose([V1.Resize(40), V1.CenterCrop(30), kind()])
+    plain = transform(Image.open(out).convert("RGB"))
+    runs = []
+    run = pixels.Encoded.run
+    monkeypatch.setattr(pixels.Encoded, "run", lambda self, single, edits: runs.append(edits) or run(self, single, edits))
+    with stoker.lazy_images():
+        ours = transform(Image.open(out).convert("RGB"))
+    same_bits(ours, plain)
+    assert ours.stride() == plain.stride() and len(runs) == 1

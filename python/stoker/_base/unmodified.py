@@ -4,6 +4,7 @@ instance, or patched in the class."""
 
 from __future__ import annotations
 
+import copy
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -11,6 +12,18 @@ from types import FunctionType
 from typing import Any
 
 _LOOKED_UP = ("__getattribute__", "__getattr__")
+# What a derived class may define without changing what an object does once it is made.
+_HARMLESS = {
+    "__annotations__",
+    "__doc__",
+    "__firstlineno__",
+    "__init__",
+    "__module__",
+    "__qualname__",
+    "__repr__",
+    "__static_attributes__",
+    "extra_repr",
+}
 _LOOKS_FOR_LAZY = "_stoker_original"  # the attribute in which our patched functions keep the original
 
 
@@ -43,6 +56,21 @@ def is_from(package: str, function: Any) -> bool:
         return True
     file = getattr(sys.modules.get(package), "__file__", None) or ""
     return function.__code__.co_filename.startswith(os.path.dirname(file) + os.sep)
+
+
+def as_of_library(thing: Any, package: str) -> Any:
+    """Return an object of a derived class that only makes objects in its own way as one of the library's class: a copy.
+    Return any other object as it is."""
+    kinds = type(thing).__mro__
+    at = next((n for n, kind in enumerate(kinds) if kind.__module__.startswith(package + ".")), 0)
+    if not at or any(vars(kind).keys() - _HARMLESS for kind in kinds[:at]) or kinds[at:] != kinds[at].__mro__:
+        return thing
+    try:
+        plain = copy.copy(thing)
+        object.__setattr__(plain, "__class__", kinds[at])
+    except (TypeError, AttributeError, ValueError):
+        return thing
+    return plain
 
 
 def changes_of_class(kind: type, base: type, methods: Iterable[str], attributes: Iterable[str]) -> list[str]:

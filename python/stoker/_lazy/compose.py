@@ -31,6 +31,7 @@ from .pixels import REFUSALS, Decoded, single_of, text_of_mode
 from .timm_steps import TIMM, has_own_functions, with_pixels
 
 _MAKE_TENSORS = {"ToTensor", "PILToTensor", "ToImage"} | PRESETS
+_WITHOUT_STATE = {"ToTensor", "PILToTensor"}  # of v1: what they do depends on the image alone
 _TO_FLOAT = {"ConvertImageDtype", "ToDtype"}
 _ON_TENSORS = {"Identity", "Normalize", "ToPureTensor"} | _TO_FLOAT
 _ON_IMAGES = {
@@ -296,10 +297,13 @@ def _wrapped_compose(original: Callable[..., Any]) -> Callable[..., Any]:
     return in_place_of(original, forward)
 
 
-def _wrapped_step(original: Callable[..., Any]) -> Callable[..., Any]:
+def _wrapped_step(plain: Any, original: Callable[..., Any]) -> Callable[..., Any]:
+    """`plain` stands for objects of derived classes that call the original; None if it depends on the object."""
+
     def forward(self: Any, *inputs: Any, **named: Any) -> Any:
-        if len(inputs) == 1 and is_lazy(inputs[0]) and not named and type(self) in _classes:
-            out = _run_one(self, inputs[0]) if _in_engines_type() else None
+        if len(inputs) == 1 and is_lazy(inputs[0]) and not named:
+            step = self if type(self) in _classes else plain
+            out = _run_one(step, inputs[0]) if step is not None and _in_engines_type() else None
             if out is not None:
                 return out
         return original(self, *inputs, **named)
@@ -316,7 +320,10 @@ class _Class:
     def __init__(self, kind: Any, name: str) -> None:
         self._kind = kind
         self._name = name
-        wrap = _wrapped_compose if name == "Compose" else _wrapped_step if name in _MAKE_TENSORS else None
+        wrap: Callable[[Any], Any] | None = _wrapped_compose if name == "Compose" else None
+        if name in _MAKE_TENSORS:
+            plain = kind() if name in _WITHOUT_STATE and not _is_v2(kind) else None
+            wrap = functools.partial(_wrapped_step, plain)
         attribute = "forward" if hasattr(kind, "forward") else "__call__"
         self._patch = Patch(kind, attribute, wrap) if wrap else None
 

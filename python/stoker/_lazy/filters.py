@@ -12,7 +12,7 @@ from PIL import Image, ImageFilter
 from .. import _ext
 from .pixels import Decoded, made_pixels
 
-_BLURS = {ImageFilter.GaussianBlur: _ext.EDIT_GAUSSIAN_BLUR, ImageFilter.BoxBlur: _ext.EDIT_BOX_BLUR}
+_BLURS: dict[Any, int] = {ImageFilter.GaussianBlur: _ext.EDIT_GAUSSIAN_BLUR, ImageFilter.BoxBlur: _ext.EDIT_BOX_BLUR}
 _RADIUS_MOST = 65535
 _SAMPLES = (0.1, 0.73, (1.0, 0), 1.79, 2.85, (4.1, 17.3))
 

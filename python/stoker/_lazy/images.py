@@ -178,7 +178,7 @@ class Lazy(Image.Image, metaclass=Alike):
     def point(self, lut: Any, mode: str | None = None) -> Image.Image:
         if callable(lut) and self._mode in ("RGB", "L") and not isinstance(lut, Image.ImagePointHandler):
             lut = [lut(value) for value in range(256)] * len(self._mode)
-        edit = None if mode else point_edit(self._mode, lut)
+        edit = point_edit(self._mode, lut) if mode is None else None
         new = self._edited((edit,)) if edit else None
         if new is None:
             self.load()

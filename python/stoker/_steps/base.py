@@ -13,7 +13,7 @@ import numpy as np
 
 from .._base.suggest import SuggestsKeywords, suggests_keywords
 from .._base.tensors import next_epoch, torch_if_installed
-from .._base.unmodified import changes_of_step
+from .._base.unmodified import as_of_library, changes_of_step
 from . import single
 from .arguments import op
 from .blockers import TRANSFORM, Blocked, Blocker
@@ -131,7 +131,8 @@ class Compose(Transform):
         _refuse_other_arithmetic(self.transforms)
         for transform in _flat(self.transforms):
             if transform._wants_image and is_tensor:
-                raise NotImplementedError("a function that takes images comes after the image has become a tensor")
+                why = "a function that takes images comes after the image has become a tensor"
+                raise Blocked([Blocker(TRANSFORM, why, "move it before that")])
             is_tensor = is_tensor or transform._makes_tensor
             if transform._wants_tensor and deferred:
                 parts.append("pil_to_tensor")
@@ -159,7 +160,8 @@ def _place_of_tensor(parts: list[str]) -> int:
             return at
         if parts[at] and not parts[at].startswith(_ON_VALUES):
             break
-    raise NotImplementedError("repeat(3, 1, 1) is compiled behind ToTensor, ConvertImageDtype, Normalize and the like only")
+    why = "repeat(3, 1, 1) comes after other steps than ToTensor, ConvertImageDtype, Normalize and calculations"
+    raise Blocked([Blocker(TRANSFORM, why, "use Grayscale(3) before ToTensor")])
 
 
 class RandomApply(Transform):
@@ -339,6 +341,12 @@ def compile_transform(transform: Any) -> Transform:
         Blocked: The engine has no such transform, or somebody has changed what it does.
         TypeError: It works on whole batches, or is a subclass of Transform that the engine does not know.
     """
+    plain = as_of_library(transform, "torchvision.transforms")
+    if plain is not transform:
+        try:
+            return compile_transform(plain)
+        except Blocked as reasons:
+            raise Blocked(Blocker(b.stage, b.why, b.remedy, transform) for b in reasons.blockers) from None
     kind = type(transform)
     if is_of_batches(transform):
         raise TypeError(f"{transform!r} works on whole batches: pass it as DataLoader(batch_transforms=...)")
@@ -401,7 +409,8 @@ def _differs_on_tensors(step: Any, name: str, is_float: bool) -> bool:
 
 def _steps_of_libraries(transforms: Any) -> Iterator[Any]:
     """Yield those of the steps that are torchvision's or timm's, including those inside others."""
-    for transform in transforms:
+    for given in transforms:
+        transform = as_of_library(given, "torchvision.transforms")
         if hasattr(transform, "transforms"):
             yield from _steps_of_libraries(transform.transforms)
         elif library_of(transform):

@@ -15,6 +15,7 @@ from typing import Any
 
 from .arguments import op
 from .base import Compose, Transform
+from .blockers import TRANSFORM, Blocked, Blocker
 from .colours import Grayscale
 
 _NAMES = {"mode", "convert", "repeat", "expand", "mul", "div", "add", "sub"}
@@ -67,7 +68,7 @@ class _Triple(Transform):
     _makes_tensor = _wants_tensor = _triples = True
 
     def _spec(self) -> str:
-        raise NotImplementedError("repeat(3, 1, 1) is compiled for images with one channel, followed by ToTensor")
+        raise Blocked([Blocker(TRANSFORM, "repeat(3, 1, 1) is compiled for images with one channel only")])
 
     def _spec_of_grey(self) -> str:
         return ""  # the image gets its channels before it becomes a tensor
@@ -95,7 +96,7 @@ class _Stand:
     def _refuse(self, *args: Any) -> Any:
         raise TypeError
 
-    __bool__ = __eq__ = __ne__ = __hash__ = __str__ = __repr__ = __format__ = _refuse  # type: ignore[assignment]
+    __bool__ = __eq__ = __ne__ = __hash__ = __str__ = __repr__ = __format__ = _refuse
 
 
 class _Picture(_Stand):
