@@ -343,6 +343,11 @@ BLOCKED = {
     "a function of one's own": (
         lambda: one_op(changed(auto_augment.AugmentOp("Contrast"), "aug_fn", my_contrast)), "does not have timm's Contrast"
     ),
+    "something else": (lambda: auto_augment.RandAugment([len]), "is not one of timm's changes"),
+    "no translation": (
+        lambda: one_op(changed(auto_augment.AugmentOp("TranslateX"), "hparams", {})), "no translate_const"
+    ),
+    "many layers": (lambda: auto_augment.rand_augment_transform("rand-n100000000"), "too few ops"),
     "two filters": (
         lambda: one_op(auto_augment.AugmentOp("Rotate", hparams={"interpolation": (0, 2)})), "bilinear and bicubic"
     ),

@@ -21,7 +21,8 @@ from .._steps.mix import batch_converters
 from .._steps.timm_mix import TimmMixup
 
 _COUNT_MOST = 8  # boxes of RandomErasing
-_SIDE = {"TranslateX": "translate_const", "TranslateY": "translate_const"}
+_OPS_MOST = 256  # of one pipeline
+_IN_PIXELS = ("TranslateX", "TranslateY")
 
 
 class _Step(Transform):
@@ -171,16 +172,19 @@ def _fill(t: Any) -> Any:
 
 
 def _augment_op(t: Any) -> Transform:
+    if type(t).__module__ != "timm.data.auto_augment" or type(t).__name__ != "AugmentOp":
+        raise _cannot(t, "it is not one of timm's changes")
     changes = changes_of(t)
     if changes:
         raise Blocked([Blocker(TRANSFORM, why, "", t) for why in changes])
-    if type(t).__module__ != "timm.data.auto_augment" or type(t).__name__ != "AugmentOp":
-        raise _cannot(t, "it is not one of timm's changes")
     if _CHANGES.get(t.name) != (_name_of(t.aug_fn), _name_of(t.level_fn)):
         raise _cannot(t, f"the engine does not have timm's {t.name}")
     if t.kwargs.keys() != {"fillcolor", "resample"}:
         raise _cannot(t, f"the engine does not have all of its options: {t.kwargs}")
     spread = t.magnitude_std
+    translate = t.hparams.get("translate_const") if t.name in _IN_PIXELS else t.hparams.get("translate_pct", 0.45)
+    if translate is None:
+        raise _cannot(t, "its hparams have no translate_const")
     return _Step(
         "timm_augment",
         change=t.name,
@@ -188,7 +192,7 @@ def _augment_op(t: Any) -> Transform:
         magnitude=t.magnitude,
         magnitude_std=-1 if spread == math.inf else max(spread, 0),
         magnitude_max=t.magnitude_max or None,
-        translate=t.hparams["translate_const"] if t.name in _SIDE else t.hparams.get("translate_pct", 0.45),
+        translate=translate,
         interpolation=_resample(t),
         fill=_fill(t),
     )
@@ -205,6 +209,8 @@ def _rand_augment(t: Any) -> Transform:
     ops = [_augment_op(one) for one in t.ops]
     if t.choice_weights is not None:
         return _Step("random_some", ops, n=t.num_layers, p=[float(weight) for weight in t.choice_weights])
+    if not isinstance(t.num_layers, int) or not 0 <= t.num_layers * len(ops) <= _OPS_MOST:
+        raise _cannot(t, f"num_layers={t.num_layers}, for which the engine has too few ops")
     return T.Compose([T.RandomChoice(ops)] * t.num_layers)
 
 
