@@ -56,7 +56,7 @@ static inline int annotations_draw(const struct st_annotated *table, uint64_t im
     if ((uint64_t)width * height > ANNOTATIONS_PIXELS)
         return 0;
     struct st_arena arena = {0};
-    struct st_shape shape;
+    struct st_object_shape shape;
     uint8_t *pixels = calloc(width, height);
     const struct st_view plane = {pixels, width, (int32_t)width, (int32_t)height, 1};
     int rc = pixels ? st_annotated_shape(&shape, table, st_annotated_object(table, image, k), width,

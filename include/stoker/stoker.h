@@ -979,7 +979,10 @@ STOKER_API void stoker_gpu_watch_close(struct stoker_gpu_watch *watch);
  * each box: "boxes+labels+area". Boxes are arrays float32 [N, 4]: left, top, right and bottom, in
  * pixels of the image as it is read (upright, with exif_rotate). They are moved with it, by
  * torchvision's arithmetic, and what crops cut off is cut off them. The op sanitize_bounding_boxes
- * removes those that are then too small, with their values. Where a map turns boxes, each becomes the
+ * removes those that are then too small, with their values. "boxes=FORMAT+labels" says how they are
+ * stored: xyxy, xywh (left, top, width, height) or cxcywh (centre, width, height), and after "relative_"
+ * as fractions of the image's size: "boxes=relative_cxcywh". They become xyxy in pixels, or what the op
+ * convert_bounding_box_format says. Where a map turns boxes, each becomes the
  * one around its four corners.
  */
 

@@ -52,7 +52,7 @@ from ._steps.base import (
     functional_apply,
     pipeline_text,
 )
-from ._steps.boxes import SanitizeBoundingBoxes
+from ._steps.boxes import ClampBoundingBoxes, ConvertBoundingBoxFormat, SanitizeBoundingBoxes
 from ._steps.colours import (
     ColorJitter,
     Grayscale,
@@ -75,8 +75,10 @@ __all__ = [
     "AutoAugment",
     "AutoAugmentPolicy",
     "CenterCrop",
+    "ClampBoundingBoxes",
     "ColorJitter",
     "Compose",
+    "ConvertBoundingBoxFormat",
     "ConvertImageDtype",
     "CutMix",
     "ElasticTransform",

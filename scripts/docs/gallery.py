@@ -80,6 +80,10 @@ _OF_IMAGES = {
     "Tensors": {
         "ToTensor": Shown("T.ToTensor()"),
         "SanitizeBoundingBoxes": Shown("T.SanitizeBoundingBoxes()", 1, "It removes boxes, and leaves images as they are."),
+        "ClampBoundingBoxes": Shown("T.ClampBoundingBoxes()", 1, "It changes boxes, and leaves images as they are."),
+        "ConvertBoundingBoxFormat": Shown(
+            'T.ConvertBoundingBoxFormat("CXCYWH")', 1, "It changes boxes, and leaves images as they are."
+        ),
         "PILToTensor": Shown("T.PILToTensor()"),
         "ConvertImageDtype": Shown('T.Compose([T.PILToTensor(), T.ConvertImageDtype("float16")])'),
         "Normalize": Shown(

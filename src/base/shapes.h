@@ -1,4 +1,4 @@
-/* shapes.h - the shapes of objects in images: polygons, and masks as run lengths
+/* shapes.h - the shapes of objects in images: boxes, polygons, and masks as run lengths
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -6,6 +6,14 @@
 #define ST_BASE_SHAPES_H
 
 #include "base/pixels.h"
+
+/* What the four numbers of a box are. */
+enum st_box_format {
+    ST_BOX_XYXY,   /* left, top, right, bottom */
+    ST_BOX_XYWH,   /* left, top, width, height */
+    ST_BOX_CXCYWH, /* centre, width, height */
+    ST_BOX_FORMATS,
+};
 
 /* x and y of each corner in turn, in pixels; the last is joined with the first. */
 struct st_polygon {
@@ -29,7 +37,7 @@ enum st_shape_kind {
 };
 
 /* The shape of one object, as written and not checked: codec/mask does that. */
-struct st_shape {
+struct st_object_shape {
     enum st_shape_kind kind;
     const struct st_polygon *polygons;
     uint64_t polygon_count;

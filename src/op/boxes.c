@@ -7,6 +7,30 @@
 #include <math.h>
 #include <string.h>
 
+const char *const st_box_format_words[] = {"xyxy", "xywh", "cxcywh", NULL};
+
+void st_boxes_to_corners(struct st_boxes *boxes, enum st_box_format format)
+{
+    for (uint64_t k = 0; k < boxes->count && format != ST_BOX_XYXY; k++)
+        for (int side = 0; side < 2; side++) {
+            float *box = boxes->box[k] + side;
+            if (format == ST_BOX_CXCYWH)
+                box[0] -= box[2] / 2;
+            box[2] += box[0];
+        }
+}
+
+void st_boxes_to_format(struct st_boxes *boxes)
+{
+    for (uint64_t k = 0; k < boxes->count && boxes->format != ST_BOX_XYXY; k++)
+        for (int side = 0; side < 2; side++) {
+            float *box = boxes->box[k] + side;
+            box[2] -= box[0];
+            if (boxes->format == ST_BOX_CXCYWH)
+                box[0] = (box[0] * 2 + box[2]) / 2;
+        }
+}
+
 void st_boxes_shift(struct st_boxes *boxes, float right, float down)
 {
     for (uint64_t k = 0; k < boxes->count; k++)

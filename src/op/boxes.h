@@ -7,14 +7,21 @@
 #ifndef ST_OP_BOXES_H
 #define ST_OP_BOXES_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "base/shapes.h"
 
 struct st_boxes {
     float (*box)[4]; /* left, top, right, bottom, in pixels */
     uint32_t *which; /* the number that each had at first: some may be removed */
     uint64_t count;
+    enum st_box_format format; /* that they get at the end */
 };
+
+extern const char *const st_box_format_words[]; /* xyxy, xywh, cxcywh; ends with NULL */
+
+/* Makes boxes of another format left, top, right and bottom. */
+void st_boxes_to_corners(struct st_boxes *boxes, enum st_box_format format);
+/* The end: gives them their format. */
+void st_boxes_to_format(struct st_boxes *boxes);
 
 void st_boxes_shift(struct st_boxes *boxes, float right, float down);
 /* Cuts off what lies outside of an image of this size. */

@@ -11,7 +11,7 @@
     X(random_resized_crop) X(random_horizontal_flip) X(random_vertical_flip) \
     X(random_rotation) X(random_affine) X(random_perspective) \
     X(random_resize) X(random_shortest_size) X(scale_jitter) X(random_zoom_out) X(elastic_transform) \
-    X(sanitize_bounding_boxes) \
+    X(sanitize_bounding_boxes) X(clamp_bounding_boxes) X(convert_bounding_box_format) \
     X(pad) X(color_jitter) X(grayscale) \
     X(random_grayscale) X(gaussian_blur) X(random_erasing) \
     X(random_invert) X(random_posterize) X(random_solarize) \

@@ -14,7 +14,9 @@ static int take_boxes(struct st_boxes *out, const struct st_piece *piece, struct
         piece->shape[0] < 0 || (uint64_t)piece->shape[0] > UINT32_MAX ||
         piece->bytes.size != (uint64_t)piece->shape[0] * sizeof *out->box)
         return st_fail(err, STOKER_ECORRUPT,
-                       "boxes are float32 [N, 4]: left, top, right and bottom, in pixels");
+                       "boxes are float32 [N, 4]: left, top, right and bottom, in pixels, unless "
+                       "another format is given");
+    out->format = ST_BOX_XYXY;
     out->count = (uint64_t)piece->shape[0];
     out->box = st_arena_take(arena, (out->count + 1) * sizeof *out->box);
     out->which = st_arena_take(arena, (out->count + 1) * sizeof *out->which);
@@ -62,12 +64,16 @@ int st_boxes_make(const struct st_targets *of, uint32_t column, struct st_piece 
     if (rc)
         return rc;
     const uint64_t had = boxes.count;
+    if (plan->column[column].relative)
+        st_boxes_resize(&boxes, (const int32_t[]){1, 1}, (const int32_t[]){of->width, of->height});
+    st_boxes_to_corners(&boxes, plan->column[column].format);
     st_image_of_boxes(&image, of->work, of->width, of->height, &boxes);
     rc = st_steps_run(of->steps, of->rng_key, &image, err);
     for (uint32_t k = 0; !rc && k < plan->count; k++)
         if (plan->column[k].target == ST_TARGET_OF_BOXES && plan->column[k].boxes == column)
             rc = choose_values(of, &plan->field[plan->column[k].field], &pieces[plan->column[k].field],
                                had, &boxes, err);
+    st_boxes_to_format(&boxes);
     piece->bytes = (struct st_bytes){(const uint8_t *)boxes.box, boxes.count * sizeof *boxes.box};
     piece->shape[0] = (int64_t)boxes.count;
     return rc;

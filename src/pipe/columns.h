@@ -5,6 +5,7 @@
 #ifndef ST_PIPE_COLUMNS_H
 #define ST_PIPE_COLUMNS_H
 
+#include "base/shapes.h"
 #include "source/source.h"
 
 enum st_columns_type {
@@ -30,6 +31,8 @@ struct st_columns_plan {
         int32_t dtype; /* arrays: the enum stoker_dtype of all samples, or an enum st_columns_type */
         enum st_target target;
         uint32_t boxes; /* OF_BOXES: the column of these */
+        enum st_box_format format; /* BOXES: as they are stored, */
+        bool relative;             /* as fractions of the image's width and height */
     } column[ST_FIELDS_MAX];
 };
 

@@ -4,6 +4,7 @@
  */
 #include "pipe/targets.h"
 
+#include "op/boxes.h"
 #include "pipe/boxes.h"
 #include "pipe/masks.h"
 #include "source/fields/field_list.h"
@@ -68,16 +69,48 @@ static int add_mask(struct st_columns_plan *plan, struct name name, struct stoke
     return 0;
 }
 
-/* "boxes+labels" */
+/* Takes "=relative_cxcywh" off a name, if it is there. */
+static int take_format(struct name *name, enum st_box_format *format, bool *relative,
+                       struct stoker_error *err)
+{
+    static const char prefix[] = "relative_";
+    enum { PREFIX = sizeof prefix - 1 };
+    const char *equals = memrchr(name->text, '=', name->size);
+    *format = ST_BOX_XYXY;
+    *relative = false;
+    if (!equals)
+        return 0;
+    struct name word = {equals + 1, (size_t)(name->text + name->size - equals - 1)};
+    *relative = word.size > PREFIX && !memcmp(word.text, prefix, PREFIX);
+    if (*relative)
+        word = (struct name){word.text + PREFIX, word.size - PREFIX};
+    for (int k = 0; st_box_format_words[k]; k++)
+        if (strlen(st_box_format_words[k]) == word.size &&
+            !memcmp(st_box_format_words[k], word.text, word.size)) {
+            *format = (enum st_box_format)k;
+            name->size = (size_t)(equals - name->text);
+            return 0;
+        }
+    return st_fail(err, STOKER_EINVAL,
+                   "boxes: \"%.*s\": after '=' comes xyxy, xywh or cxcywh, or one of these after "
+                   "\"relative_\"",
+                   (int)name->size, name->text);
+}
+
+/* "boxes=xywh+labels" */
 static int add_boxes(struct st_columns_plan *plan, struct name names, struct stoker_error *err)
 {
     uint32_t first = UINT32_MAX;
     const char *at = names.text, *end = at + names.size, *plus;
     do {
         plus = memchr(at, '+', (size_t)(end - at));
-        const struct name name = {at, (size_t)((plus ? plus : end) - at)};
+        struct name name = {at, (size_t)((plus ? plus : end) - at)};
+        enum st_box_format format = ST_BOX_XYXY;
+        bool relative = false;
         uint32_t k = 0;
-        const int rc = find_column(plan, "boxes", name, &k, err);
+        int rc = first == UINT32_MAX ? take_format(&name, &format, &relative, err) : 0;
+        if (!rc)
+            rc = find_column(plan, "boxes", name, &k, err);
         if (rc)
             return rc;
         const struct st_field *field = &plan->field[plan->column[k].field];
@@ -90,6 +123,8 @@ static int add_boxes(struct st_columns_plan *plan, struct name names, struct sto
         first = boxes ? k : first;
         plan->column[k].target = boxes ? ST_TARGET_BOXES : ST_TARGET_OF_BOXES;
         plan->column[k].boxes = first;
+        plan->column[k].format = format;
+        plan->column[k].relative = relative;
         plan->column[k].each = 0; /* boxes may be removed */
         at = plus ? plus + 1 : end;
     } while (plus);

@@ -45,7 +45,7 @@ static void put_mask(const struct st_annotated *table, const struct st_annotated
     uint8_t pixels[DRAWN_MOST] = {0};
     struct st_arena arena = {0};
     struct stoker_error err = {0};
-    struct st_shape shape;
+    struct st_object_shape shape;
     const struct st_view plane = {pixels, image->width, (int32_t)image->width, (int32_t)image->height,
                                   1};
     int rc = st_annotated_shape(&shape, table, object, image->width, image->height, &arena, &err);
@@ -92,7 +92,7 @@ static void put_map(const struct st_annotated *table, uint64_t at)
     int rc = size > DRAWN_MOST;
     for (uint64_t k = 0; k < image->count && !rc; k++) {
         const struct st_object *object = st_annotated_object(table, at, k);
-        struct st_shape shape;
+        struct st_object_shape shape;
         rc = st_annotated_shape(&shape, table, object, image->width, image->height, &arena, NULL);
         if (!rc)
             rc = st_shape_draw(&shape, &plane, (uint8_t)object->label, &arena, NULL);
@@ -178,7 +178,7 @@ static uint64_t draw_some(const struct st_annotated *table)
              k++, drawn++) {
             const struct st_view view = {plane.data, image->width, (int32_t)image->width,
                                          (int32_t)image->height, 1};
-            struct st_shape shape;
+            struct st_object_shape shape;
             memset(plane.data, 0, size);
             if (!st_annotated_shape(&shape, table, st_annotated_object(table, i, k), image->width,
                                     image->height, &arena, NULL))

@@ -228,3 +228,54 @@ def test_replaced_samples_have_no_boxes(shard, tmp_path):
     _, boxes, labels = next(iter(stoker.DataLoader(data, 6, on_error="replace")))
     assert [tuple(box.shape) for box in boxes] == [(0 if k == 3 else k % 7, 4) for k in range(6)]
     assert [len(label) for label in labels] == [0 if k == 3 else k % 7 for k in range(6)]
+
+
+# ---- formats ----
+
+
+@pytest.mark.parametrize("given", ["XYXY", "xywh", "CXCYWH", tv_tensors.BoundingBoxFormat.CXCYWH])
+@pytest.mark.parametrize("relative", [False, True])
+@pytest.mark.parametrize("output", ["XYXY", "XYWH", "CXCYWH"])
+def test_formats_are_torchvisions(tmp_path, given, relative, output):
+    rng = np.random.default_rng(3)
+    samples, wanted = [], []
+    word = str(getattr(given, "value", given))
+    for k in range(12):
+        height, width = map(int, rng.integers(5, 1000, 2))
+        boxes = rng.uniform(-0.2, 1.2, (k % 5, 4)).astype(np.float32) if relative else any_boxes(rng, k % 5, height, width)
+        samples.append((png(np.zeros((height, width, 3), np.uint8)), npy(boxes), npy(np.arange(k % 5))))
+        pixels = torch.from_numpy(boxes) * (torch.tensor([width, height] * 2) if relative else 1)
+        inside = tv_tensors.BoundingBoxes(pixels.reshape(-1, 4), format=word.upper(), canvas_size=(height, width))
+        steps = v2.Compose([v2.ConvertBoundingBoxFormat("XYXY"), v2.Resize((40, 50)), v2.RandomHorizontalFlip(1.0),
+                            v2.ClampBoundingBoxes(), v2.ConvertBoundingBoxFormat(output)])  # fmt: skip
+        wanted.append(steps(inside).as_subclass(torch.Tensor))
+    path = write(tmp_path / "a.tar", samples)
+    steps = [T.Resize((40, 50)), T.RandomHorizontalFlip(1.0), T.ClampBoundingBoxes(), T.ConvertBoundingBoxFormat(output), T.ToTensor()]
+    how = f"relative_{word.lower()}" if relative else given
+    data = stoker.datasets.WebDataset(path, FIELDS[:3], T.Compose(steps), boxes=BOXES, box_format=how)
+    found = [box for _, boxes, _ in stoker.DataLoader(data, 5) for box in boxes]
+    for ours, theirs in zip(found, wanted, strict=True):
+        assert ours.shape == theirs.shape and torch.equal(ours, theirs)
+
+
+def test_torchvisions_steps_for_boxes_become_ours(shard):
+    steps = [v2.Resize((30, 30)), v2.ClampBoundingBoxes(), v2.ConvertBoundingBoxFormat("XYWH"), v2.ToImage()]
+    ours = [T.Resize((30, 30)), T.ClampBoundingBoxes(), T.ConvertBoundingBoxFormat("XYWH"), T.PILToTensor()]
+    found = [
+        [boxes for _, boxes, _ in stoker.DataLoader(stoker.datasets.WebDataset(shard[0], FIELDS[:3], T.Compose(made), boxes=BOXES), 1)]
+        for made in (steps, ours)
+    ]
+    assert all(torch.equal(one[0], other[0]) for one, other in zip(*found, strict=True))
+
+
+def test_formats_that_are_none(shard):
+    path = shard[0]
+    with pytest.raises(ValueError, match="box_format='yolo' is none of xyxy, xywh, cxcywh"):
+        stoker.datasets.WebDataset(path, FIELDS[:3], boxes=BOXES, box_format="yolo")
+    with pytest.raises(ValueError, match="name their field with boxes="):
+        stoker.datasets.WebDataset(path, FIELDS[:3], box_format="xywh")
+    with pytest.raises(ValueError, match="format='XYWHR' is none of XYXY"):
+        T.ConvertBoundingBoxFormat("XYWHR")
+    data = stoker.datasets.WebDataset(path, FIELDS[:3], boxes="boxes.npy=relative_+labels.npy")
+    with pytest.raises(stoker.StokerError, match="after '=' comes xyxy, xywh or cxcywh"):
+        stoker.DataLoader(data, 2)

@@ -152,6 +152,9 @@ class WebDataset(_Unlabelled):
               and become uint8 [height, width].
             - `boxes`: the name of a field that has boxes, float32 [n, 4] (left, top, right, bottom, in pixels), which are moved
               like the first image; or a dict of such names, each with a list of the fields that have a value for each box.
+            - `box_format`: how they are stored, if not so: "xywh" (left, top, width, height) or "cxcywh" (centre, width,
+              height), or one of these after "relative_" if they are fractions of the image's width and height, as YOLO's
+              "relative_cxcywh" are. They become left, top, right and bottom in pixels.
 
     Compressed tar files (.tar.gz, .tar.zst) are unpacked into memory if they fit into `max_memory`, and refused
     otherwise. Pickles are never loaded.

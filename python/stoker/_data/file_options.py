@@ -7,6 +7,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
+from .._steps.boxes import FORMATS, format_word
+
 
 class Where(TypedDict, total=False):
     """Options that all datasets in files accept."""
@@ -19,6 +21,7 @@ class Where(TypedDict, total=False):
     max_memory: int  # the most bytes of archives that must be unpacked as a whole; by default a quarter of the memory
     masks: str | Sequence[str]  # the names of fields that are masks: they are moved like the first image
     boxes: str | Mapping[str, Sequence[str]]  # the same for boxes, with the fields that have a value for each
+    box_format: Any  # how they are stored: "xyxy", "xywh", "cxcywh", "relative_cxcywh", ...; torchvision's too
 
 
 def _folder(path: Any) -> str:
@@ -37,21 +40,37 @@ def masks_text(where: Where) -> str | None:
     return ",".join([given] if isinstance(given, str) else given) if given else None
 
 
+def _box_suffix(given: Any) -> str:
+    if given is None:
+        return ""
+    word = str(getattr(given, "value", given)).lower()
+    relative = "relative_" if word.startswith("relative_") else ""
+    try:
+        return f"={relative}{format_word(word.removeprefix(relative))}"
+    except ValueError:
+        raise ValueError(f"box_format={given!r} is none of {', '.join(FORMATS)}, and these after 'relative_'") from None
+
+
 def boxes_text(where: Where) -> str | None:
     """Return the names of boxes and of what belongs to them in the engine's notation.
 
     >>> boxes_text({"boxes": {"boxes.npy": ["labels.npy"]}}), boxes_text({"boxes": "boxes"}), boxes_text({})
     ('boxes.npy+labels.npy', 'boxes', None)
+    >>> boxes_text({"boxes": {"boxes": ["labels"]}, "box_format": "XYWH"})
+    'boxes=xywh+labels'
     """
     given = where.get("boxes")
     if not given:
+        if where.get("box_format") is not None:
+            raise ValueError(f"box_format={where['box_format']!r} says how boxes are stored: name their field with boxes=")
         return None
+    suffix = _box_suffix(where.get("box_format"))
     if isinstance(given, str):
-        return given
+        return ",".join(name + suffix for name in given.split(","))
     for name, others in given.items():
         if isinstance(others, str):
             raise TypeError(f"boxes={given!r}: give a list of names for {name!r}, not a str")
-    return ",".join("+".join([name, *others]) for name, others in given.items())
+    return ",".join("+".join([name + suffix, *others]) for name, others in given.items())
 
 
 def where_options(where: Where) -> dict[str, Any]:

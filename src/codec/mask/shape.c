@@ -7,8 +7,8 @@
 #include "codec/mask/rle.h"
 
 /* Run lengths, checked, of this size. */
-static int read_rle(struct st_rle *out, const struct st_shape *shape, uint32_t width, uint32_t height,
-                    struct st_arena *arena, struct stoker_error *err)
+static int read_rle(struct st_rle *out, const struct st_object_shape *shape, uint32_t width,
+                    uint32_t height, struct st_arena *arena, struct stoker_error *err)
 {
     *out = shape->rle;
     if (out->width != width || out->height != height)
@@ -18,7 +18,7 @@ static int read_rle(struct st_rle *out, const struct st_shape *shape, uint32_t w
                                         : st_rle_check(out, err);
 }
 
-int st_shape_draw(const struct st_shape *shape, const struct st_view *plane, uint8_t value,
+int st_shape_draw(const struct st_object_shape *shape, const struct st_view *plane, uint8_t value,
                   struct st_arena *arena, struct stoker_error *err)
 {
     struct st_turns turns = {0};

@@ -13,12 +13,6 @@
 #include "source/held.h"
 #include "source/table/cells.h"
 
-enum st_box_format {
-    ST_BOX_XYXY,   /* left, top, right, bottom */
-    ST_BOX_XYWH,   /* left, top, width, height */
-    ST_BOX_CXCYWH, /* centre, width, height */
-};
-
 enum st_object_flag {
     ST_OBJECT_BOX = 1,   /* it has one */
     ST_OBJECT_LABEL = 2, /* it has one; otherwise it is -1 */
@@ -80,7 +74,7 @@ static inline const struct st_object *st_annotated_object(const struct st_annota
 }
 
 /* The shape of an object of an image of this size, in pixels, from the arena. Any thread. */
-int st_annotated_shape(struct st_shape *out, const struct st_annotated *table,
+int st_annotated_shape(struct st_object_shape *out, const struct st_annotated *table,
                        const struct st_object *object, uint32_t width, uint32_t height,
                        struct st_arena *arena, struct stoker_error *err);
 

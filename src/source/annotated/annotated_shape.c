@@ -5,7 +5,7 @@
 #include "source/annotated/annotated.h"
 #include "source/annotated/coco_shape.h"
 
-static int read_from_file(struct st_shape *out, const struct st_annotated *table,
+static int read_from_file(struct st_object_shape *out, const struct st_annotated *table,
                           const struct st_object *object, struct st_arena *arena,
                           struct stoker_error *err)
 {
@@ -23,7 +23,7 @@ static int read_from_file(struct st_shape *out, const struct st_annotated *table
 }
 
 /* One polygon, of numbers that may be fractions of the image's size. */
-static int read_from_table(struct st_shape *out, const struct st_annotated *table,
+static int read_from_table(struct st_object_shape *out, const struct st_annotated *table,
                            const struct st_object *object, uint32_t width, uint32_t height,
                            struct st_arena *arena, struct stoker_error *err)
 {
@@ -35,15 +35,15 @@ static int read_from_table(struct st_shape *out, const struct st_annotated *tabl
     for (uint64_t i = 0; i < object->shape_size; i++)
         xy[i] = table->relative ? from[i] * (i % 2 ? height : width) : from[i];
     *polygon = (struct st_polygon){xy, object->shape_size / 2};
-    *out = (struct st_shape){.kind = ST_SHAPE_POLYGONS, .polygons = polygon, .polygon_count = 1};
+    *out = (struct st_object_shape){.kind = ST_SHAPE_POLYGONS, .polygons = polygon, .polygon_count = 1};
     return 0;
 }
 
-int st_annotated_shape(struct st_shape *out, const struct st_annotated *table,
+int st_annotated_shape(struct st_object_shape *out, const struct st_annotated *table,
                        const struct st_object *object, uint32_t width, uint32_t height,
                        struct st_arena *arena, struct stoker_error *err)
 {
-    *out = (struct st_shape){0};
+    *out = (struct st_object_shape){0};
     if (object->shape == ST_SHAPE_NONE)
         return 0;
     return table->file.map ? read_from_file(out, table, object, arena, err)

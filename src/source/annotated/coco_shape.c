@@ -122,7 +122,7 @@ static uint64_t most_items(const struct st_text *text)
     return commas + 1;
 }
 
-static bool read_runs(struct st_pull *pull, struct st_arena *arena, struct st_shape *out)
+static bool read_runs(struct st_pull *pull, struct st_arena *arena, struct st_object_shape *out)
 {
     uint32_t *counts = NULL;
     if (arena) {
@@ -135,7 +135,7 @@ static bool read_runs(struct st_pull *pull, struct st_arena *arena, struct st_sh
     return read_counts(pull, counts, &out->rle.count);
 }
 
-static bool read_text(struct st_pull *pull, struct st_arena *arena, struct st_shape *out)
+static bool read_text(struct st_pull *pull, struct st_arena *arena, struct st_object_shape *out)
 {
     const char *from = pull->text.at + 1;
     out->kind = ST_SHAPE_TEXT;
@@ -151,7 +151,7 @@ static bool read_text(struct st_pull *pull, struct st_arena *arena, struct st_sh
 }
 
 /* Without an arena it is only checked. */
-static bool read_mask(struct st_pull *pull, struct st_arena *arena, struct st_shape *out)
+static bool read_mask(struct st_pull *pull, struct st_arena *arena, struct st_object_shape *out)
 {
     struct st_bytes key;
     const char *from = pull->text.at;
@@ -197,7 +197,7 @@ static uint64_t count_polygons(const struct st_text *text)
     return brackets;
 }
 
-static bool read_polygons(struct st_pull *pull, struct st_arena *arena, struct st_shape *out)
+static bool read_polygons(struct st_pull *pull, struct st_arena *arena, struct st_object_shape *out)
 {
     struct st_polygon *polygons = st_arena_take(arena, count_polygons(&pull->text) * sizeof *polygons);
     bool began = false;
@@ -215,7 +215,7 @@ static bool read_polygons(struct st_pull *pull, struct st_arena *arena, struct s
 
 bool st_coco_skip_shape(struct st_pull *pull, enum st_shape_kind *out)
 {
-    struct st_shape mask = {0};
+    struct st_object_shape mask = {0};
     *out = ST_SHAPE_NONE;
     if (st_pull_is_null(pull))
         return true;
@@ -227,8 +227,8 @@ bool st_coco_skip_shape(struct st_pull *pull, enum st_shape_kind *out)
 }
 
 bool st_coco_read_shape(struct st_pull *pull, enum st_shape_kind kind, struct st_arena *arena,
-                        struct st_shape *out)
+                        struct st_object_shape *out)
 {
-    *out = (struct st_shape){0};
+    *out = (struct st_object_shape){0};
     return kind == ST_SHAPE_POLYGONS ? read_polygons(pull, arena, out) : read_mask(pull, arena, out);
 }

@@ -15,6 +15,6 @@
 bool st_coco_skip_shape(struct st_pull *pull, enum st_shape_kind *out);
 /* Reads one that was skipped before, into the arena's memory. */
 bool st_coco_read_shape(struct st_pull *pull, enum st_shape_kind kind, struct st_arena *arena,
-                        struct st_shape *out);
+                        struct st_object_shape *out);
 
 #endif
