@@ -179,17 +179,22 @@ enum stoker_pairs_layout {
     STOKER_PAIRS_CITYSCAPES, /* leftImg8bit and gtFine */
     STOKER_PAIRS_COCO,       /* a folder of images and a JSON file of COCO with their boxes */
     STOKER_PAIRS_VOC_BOXES,  /* Pascal VOC: JPEGImages, Annotations, ImageSets/Main */
+    STOKER_PAIRS_YOLO,       /* images, and for each a text file with its objects: [Boxes] */
 };
 struct stoker_pairs {
     size_t size;
     enum stoker_pairs_layout layout;
     bool contiguous;     /* COCO: labels are 0, 1, ... in the order of the category ids, not these */
-    const char *images;  /* STEMS, COCO: the folder of the images, with folders in it; else the root */
-    const char *targets; /* STEMS: the folder of the masks; COCO: the JSON file, or its URL */
-    const char *set;     /* the list or the split: "train"; not for STEMS and COCO */
+    const char *images;  /* STEMS, COCO, YOLO: the folder of the images, with folders in it; for YOLO also
+                            a text file that lists images; else the root */
+    const char *targets; /* STEMS: the folder of the masks; COCO: the JSON file, or its URL; YOLO: the
+                            folder of the text files (NULL: where YOLO has them) */
+    const char *set;     /* the list or the split: "train"; not for STEMS, COCO and YOLO */
     const char *suffix;  /* STEMS: of the masks' names before the extension: "_mask" (NULL: none);
                             CITYSCAPES: NULL means "gtFine_labelIds.png" */
     const char *mode;    /* CITYSCAPES: NULL means "gtFine" */
+    const char *names;   /* YOLO: of the classes, a line each; labels from 0 on must be below their number
+                            (NULL: no names, and any labels) */
 };
 STOKER_API int stoker_dataset_from_pairs(struct stoker_dataset **out, const struct stoker_pairs *pairs,
                                          const struct stoker_dataset_options *opt,
@@ -999,6 +1004,13 @@ STOKER_API void stoker_gpu_watch_close(struct stoker_gpu_watch *watch);
  *   - COCO: area, float32 [n]; iscrowd, int64 [n]; image_id, an int, which is also the label. Images are
  *     in ascending order of their ids.
  *   - VOC: difficult, int64 [n].
+ *
+ * STOKER_PAIRS_YOLO has boxes and labels: int64 [n], and float32 [n, 4] as in the files, centre, width and
+ * height as fractions of the image's. Name them to a loader as "boxes=relative_cxcywh+labels", which
+ * makes them corners in pixels. A line is "class x y width height", or "class x y x y x y ...", the
+ * corners of a polygon, whose box counts. The file of images/train/1.jpg is labels/train/1.txt, where the
+ * last folder named images counts; without one it is beside the image. An image without a file has no
+ * objects. In a list of images, paths are relative to the folder of the list.
  */
 
 /* [Files and URLs]

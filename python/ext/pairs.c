@@ -5,7 +5,7 @@
 #include "ext.h"
 
 static const char *const layout_words[] = {"stems", "voc",       "pets", "cityscapes",
-                                           "coco",  "voc boxes", NULL};
+                                           "coco",  "voc boxes", "yolo", NULL};
 
 static const struct ext_option pair_options[] = {
     {"layout", EXT_WORD, offsetof(struct stoker_pairs, layout), layout_words},
@@ -13,6 +13,7 @@ static const struct ext_option pair_options[] = {
     {"set", EXT_TEXT, offsetof(struct stoker_pairs, set), NULL},
     {"suffix", EXT_TEXT, offsetof(struct stoker_pairs, suffix), NULL},
     {"mode", EXT_TEXT, offsetof(struct stoker_pairs, mode), NULL},
+    {"names", EXT_TEXT, offsetof(struct stoker_pairs, names), NULL},
     {0},
 };
 

@@ -131,6 +131,7 @@ class Dataset:
         set: str | None = None,
         suffix: str | None = None,
         mode: str | None = None,
+        names: str | None = None,
     ) -> Dataset: ...
     @classmethod
     def from_memory(cls, images: Sequence[Any], labels: Any = None) -> Dataset: ...

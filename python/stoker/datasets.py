@@ -24,7 +24,7 @@ from ._base.suggest import no_attribute
 from ._data.archives import HDF5, LMDB, FieldDataset, Manifest, Npy, Npz, TFRecord, WebDataset, Zip
 from ._data.base import Classes, EngineDataset
 from ._data.compound import Concat, Mix, Subset
-from ._data.detection import CocoDetection, VOCDetection
+from ._data.detection import CocoDetection, VOCDetection, YOLODetection
 from ._data.masks import Cityscapes, ImageMaskFolder, OxfordIIITPet, VOCSegmentation
 
 __all__ = [
@@ -50,6 +50,7 @@ __all__ = [
     "VOCDetection",
     "VOCSegmentation",
     "WebDataset",
+    "YOLODetection",
     "Zip",
 ]
 

@@ -7,7 +7,7 @@
 
 ST_SIZED(options, stoker_dataset_options, connections);
 ST_SIZED(pixel_sets, stoker_pixels, stride);
-ST_SIZED(pair_sets, stoker_pairs, mode);
+ST_SIZED(pair_sets, stoker_pairs, names);
 ST_SIZED(callback_sets, stoker_callbacks, close);
 ST_SIZED(fields, stoker_field, type);
 

@@ -116,6 +116,36 @@ static void of_voc(void)
     st_dataset_drop(data);
 }
 
+static void of_yolo(void)
+{
+    struct stoker_pairs how = {
+        .layout = STOKER_PAIRS_YOLO, .images = at("yolo/images"), .names = "cat\ndog"};
+    struct stoker_dataset *data = NULL;
+    struct stoker_error err = {0};
+    struct st_piece pieces[3];
+    uint32_t fields;
+    const int rc = st_dataset_from_pairs(&data, &how, NULL, &err);
+    ok(!rc && st_dataset_count(data) == 2, "two images of YOLO: %s", err.message);
+    data->source->fields(data->self, &fields);
+    ok(fields == 3 && split(data, 0, pieces) && is_array(&pieces[1], STOKER_DTYPE_F32, 2, 0),
+       "the first has no file");
+    ok(split(data, 1, pieces) && has_floats(&pieces[1], (const float[]){0.5f, 0.25f, 1, 0.5f}, 4) &&
+           has_numbers(&pieces[2], (const int64_t[]){1}, 1),
+       "the second has an object, as written");
+    ok(st_dataset_class_count(data) == 2 && st_dataset_class_label(data, 1) == 1, "two classes");
+    st_dataset_drop(data);
+    data = NULL;
+    how.names = "cat";
+    const int few = st_dataset_from_pairs(&data, &how, NULL, &err);
+    ok(few < 0 && !data && strstr(err.message, "2.txt, line 1: the class is 1"), "%s", err.message);
+    how.images = at("yolo/list.txt");
+    how.names = NULL;
+    put(at("yolo/list.txt"), "./images/2.jpg\n");
+    const int listed = st_dataset_from_pairs(&data, &how, NULL, &err);
+    ok(!listed && st_dataset_count(data) == 1, "a list: %s", err.message);
+    st_dataset_drop(data);
+}
+
 static void refused(const char *json, const char *words)
 {
     const struct stoker_pairs how = {
@@ -148,6 +178,13 @@ int main(void)
     of_coco(false);
     of_coco(true);
     of_voc();
+    const char *const yolo[] = {"yolo", "yolo/images", "yolo/labels"};
+    for (size_t k = 0; k < sizeof yolo / sizeof *yolo; k++)
+        mkdir(at("%s", yolo[k]), 0777);
+    put(at("yolo/images/1.jpg"), "image");
+    put(at("yolo/images/2.jpg"), "image");
+    put(at("yolo/labels/2.txt"), "1 0.5 0.25 1 0.5\n");
+    of_yolo();
 #define IMAGES "{\"images\": [{\"id\": 1, \"file_name\": \"a.jpg\"}], \"annotations\": [{\"id\": 4, "
     refused(IMAGES "\"image_id\": 1, \"category_id\": 1}]}", "a.jpg: annotation 4 has no box");
     refused(IMAGES "\"image_id\": 1, \"bbox\": [1, 2, 3, 4]}]}", "a.jpg: annotation 4 has no category");

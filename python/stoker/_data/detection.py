@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from .._base.tensors import to_numpy
 from .base import Classes
 from .pairs import Pairs, voc_folder
 
-__all__ = ["CocoDetection", "VOCDetection"]
+__all__ = ["CocoDetection", "VOCDetection", "YOLODetection"]
 
 
 class _Boxes(Classes, Pairs):
@@ -96,3 +97,49 @@ class VOCDetection(_Boxes):
     def __init__(self, root: Any, year: str = "2012", image_set: str = "train", transform: Any = None) -> None:
         self.root, self.year, self.image_set = root, year, image_set
         super().__init__(voc_folder(root, year), None, transform, set=image_set)
+
+
+class YOLODetection(_Boxes):
+    """Images and boxes in YOLO's text files, one for each image with a line for each object.
+
+    A sample is (image, boxes, labels). For an image with n objects, boxes are float32 [n, 4] (left, top, right, bottom in
+    pixels), and labels int64 [n]. A line is "class x y width height", with the centre and the size as fractions of the
+    image's, or "class x y x y x y ...", the corners of a polygon, whose box counts.
+
+    Args:
+        images: The folder of the images, sorted by path, or a text file that lists images, with paths relative to its folder.
+        labels: The folder of the text files; by default where YOLO has them: for images/train/1.jpg in labels/train/1.txt
+            (the last folder named images counts), and beside the images if none is named so. An image without a file has no
+            objects.
+        transform: One of stoker.transforms or torchvision's, for the image; boxes follow.
+        names: The names of the classes. A label that has none is an error.
+
+    Raises:
+        OSError: A file or a folder cannot be read.
+        StokerError: A line is not in YOLO's format (the message has its number), listed images are missing, or no image has
+            a label file.
+
+    >>> os.makedirs("yolo/images", exist_ok=True), os.makedirs("yolo/labels", exist_ok=True)
+    (None, None)
+    >>> from PIL import Image
+    >>> Image.new("RGB", (200, 100)).save("yolo/images/1.png")
+    >>> with open("yolo/labels/1.txt", "w") as file:
+    ...     file.write("1 0.5 0.5 0.1 0.2\\n")
+    18
+    >>> data = stoker.datasets.YOLODetection("yolo/images", names=["cat", "dog"])
+    >>> image, boxes, labels = data[0]
+    >>> boxes.tolist(), [data.classes[label] for label in labels]
+    ([[90.0, 40.0, 110.0, 60.0]], ['dog'])
+    """
+
+    _layout = "yolo"
+    _boxes = "boxes=relative_cxcywh+labels"
+
+    def __init__(self, images: Any, labels: Any = None, transform: Any = None, *, names: Sequence[str] | None = None) -> None:
+        self.images, self.labels, self.names = images, labels, names
+        if isinstance(names, str):
+            raise TypeError(f"names={names!r}: give a list of names, not a str")
+        for name in names or ():
+            if not name or "\n" in name:
+                raise ValueError(f"names={names!r}: {name!r} is not the name of a class")
+        super().__init__(images, labels, transform, names="\n".join(names) if names else None)

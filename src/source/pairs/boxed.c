@@ -21,7 +21,9 @@ struct boxed {
     int64_t *ids; /* of each image */
 };
 
-enum { IMAGE, BOXES, LABELS, DIFFICULT, VOC_FIELDS, AREA = DIFFICULT, CROWD, ID, COCO_FIELDS };
+enum { IMAGE, BOXES, LABELS, YOLO_FIELDS };
+enum { DIFFICULT = YOLO_FIELDS, VOC_FIELDS };
+enum { AREA = YOLO_FIELDS, CROWD, ID, COCO_FIELDS };
 
 #define IMAGES                                                                                          \
     {                                                                                                   \
@@ -78,9 +80,11 @@ static int boxed_locate(const void *self, uint64_t sample, struct st_extent *out
 
 static const struct st_field *boxed_fields(const void *self, uint32_t *count)
 {
-    const bool coco = ((const struct boxed *)self)->fields == ST_BOXED_COCO;
-    *count = coco ? COCO_FIELDS : VOC_FIELDS;
-    return coco ? coco_field : voc_field;
+    static const uint32_t counts[] = {
+        [ST_BOXED_COCO] = COCO_FIELDS, [ST_BOXED_VOC] = VOC_FIELDS, [ST_BOXED_YOLO] = YOLO_FIELDS};
+    const enum st_boxed_fields fields = ((const struct boxed *)self)->fields;
+    *count = counts[fields];
+    return fields == ST_BOXED_COCO ? coco_field : voc_field;
 }
 
 static struct st_piece numbers(const void *from, uint64_t count, const struct st_field *field)
@@ -104,7 +108,7 @@ static int boxed_split(const void *self, uint64_t sample, struct st_bytes raw, s
     pieces[LABELS] = numbers(boxed->labels + first, count, &coco_field[LABELS]);
     if (boxed->fields == ST_BOXED_VOC) {
         pieces[DIFFICULT] = numbers(boxed->marks + first, count, &voc_field[DIFFICULT]);
-    } else {
+    } else if (boxed->fields == ST_BOXED_COCO) {
         pieces[AREA] = numbers(boxed->areas + first, count, &coco_field[AREA]);
         pieces[CROWD] = numbers(boxed->marks + first, count, &coco_field[CROWD]);
         pieces[ID] = (struct st_piece){.whole = boxed->ids[sample]};

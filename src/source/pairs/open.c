@@ -51,16 +51,16 @@ static int open_masks(struct stoker_dataset **out, const struct stoker_pairs *ho
 int st_dataset_from_pairs(struct stoker_dataset **out, const struct stoker_pairs *how,
                           const struct stoker_dataset_options *opt, struct stoker_error *err)
 {
-    const bool coco = how->layout == STOKER_PAIRS_COCO;
-    const bool files = coco || how->layout == STOKER_PAIRS_STEMS; /* and no list of them */
-    if (how->layout > STOKER_PAIRS_VOC_BOXES)
+    const bool yolo = how->layout == STOKER_PAIRS_YOLO; /* which needs neither */
+    const bool boxes = yolo || how->layout == STOKER_PAIRS_COCO || how->layout == STOKER_PAIRS_VOC_BOXES;
+    const bool files = how->layout == STOKER_PAIRS_COCO || how->layout == STOKER_PAIRS_STEMS;
+    if (how->layout > STOKER_PAIRS_YOLO)
         return st_fail(err, STOKER_EINVAL, "layout is %u; allowed are 0 to %u", (unsigned)how->layout,
-                       STOKER_PAIRS_VOC_BOXES);
-    if (!how->images || !(files ? how->targets : how->set))
+                       STOKER_PAIRS_YOLO);
+    if (!how->images || !(yolo || (files ? how->targets : how->set)))
         return st_fail(err, STOKER_EINVAL, "stoker_dataset_from_pairs: %s is missing",
                        !how->images ? "images"
                        : files      ? "targets"
                                     : "set");
-    return (coco || how->layout == STOKER_PAIRS_VOC_BOXES ? st_boxed_open : open_masks)(out, how, opt,
-                                                                                        err);
+    return (boxes ? st_boxed_open : open_masks)(out, how, opt, err);
 }

@@ -4,6 +4,7 @@
  */
 #include "source/annotated/coco.h"
 #include "source/annotated/voc.h"
+#include "source/annotated/yolo.h"
 #include "source/load.h"
 #include "source/pairs/boxed.h"
 #include "source/pairs/pairs.h"
@@ -15,8 +16,7 @@ static int read_coco(struct st_annotated *table, struct st_pairs *pairs, const s
     return rc ? rc : st_pairs_annotated(pairs, how->images, table, opt, err);
 }
 
-static int read_xml(struct st_annotated *table, const char *path, struct st_buffer *text,
-                    struct stoker_error *err)
+static int read_text(struct st_buffer *text, const char *path, struct stoker_error *err)
 {
     enum { LARGEST = 1 << 28 };
     struct st_held file;
@@ -24,10 +24,16 @@ static int read_xml(struct st_annotated *table, const char *path, struct st_buff
     text->size = 0;
     if (!rc)
         rc = st_load(text, &file, LARGEST, err);
-    if (!rc)
-        rc = st_voc_add(table, (struct st_bytes){text->data, text->size}, path, st_voc_classes, err);
     st_held_close(&file);
     return rc;
+}
+
+static int read_xml(struct st_annotated *table, const char *path, struct st_buffer *text,
+                    struct stoker_error *err)
+{
+    const int rc = read_text(text, path, err);
+    return rc ? rc
+              : st_voc_add(table, (struct st_bytes){text->data, text->size}, path, st_voc_classes, err);
 }
 
 static int read_voc(struct st_annotated *table, struct st_pairs *pairs, const struct stoker_pairs *how,
@@ -44,18 +50,57 @@ static int read_voc(struct st_annotated *table, struct st_pairs *pairs, const st
     return rc;
 }
 
+/* Names of classes, a line each. */
+static int take_names(struct st_cells *classes, const char *names, struct stoker_error *err)
+{
+    while (names && *names) {
+        const size_t size = strcspn(names, "\n");
+        if (!st_cells_add(classes, names, size))
+            return st_fail(err, STOKER_ENOMEM, "out of memory for the names of classes");
+        names += size + (names[size] != '\0');
+    }
+    return 0;
+}
+
+static int read_yolo(struct st_annotated *table, struct st_pairs *pairs, const struct stoker_pairs *how,
+                     const struct stoker_dataset_options *opt, struct stoker_error *err)
+{
+    const struct st_yolo_form form = {.polygons = true};
+    struct st_buffer text = {0};
+    int rc = take_names(&table->classes, how->names, err);
+    if (!rc)
+        rc = st_pairs_yolo(pairs, how->images, how->targets, opt, err);
+    for (uint64_t i = 0; i < pairs->count && !rc; i++) {
+        const char *path = st_pairs_target(pairs, i);
+        text.size = 0; /* an image without a file has no objects */
+        if (*path)
+            rc = read_text(&text, path, err);
+        if (!rc)
+            rc = st_yolo_add(table, (struct st_bytes){text.data, text.size}, path, &form,
+                             table->classes.count, err);
+    }
+    st_buffer_free(&text);
+    return rc;
+}
+
 int st_boxed_open(struct stoker_dataset **out, const struct stoker_pairs *how,
                   const struct stoker_dataset_options *opt, struct stoker_error *err)
 {
-    const bool coco = how->layout == STOKER_PAIRS_COCO;
+    static const struct {
+        int (*read)(struct st_annotated *table, struct st_pairs *pairs, const struct stoker_pairs *how,
+                    const struct stoker_dataset_options *opt, struct stoker_error *err);
+        enum st_boxed_fields fields;
+    } layouts[] = {[STOKER_PAIRS_COCO] = {read_coco, ST_BOXED_COCO},
+                   [STOKER_PAIRS_VOC_BOXES] = {read_voc, ST_BOXED_VOC},
+                   [STOKER_PAIRS_YOLO] = {read_yolo, ST_BOXED_YOLO}};
     struct st_annotated table = {0};
     struct st_pairs pairs = {0};
     struct stoker_dataset *images = NULL, *data = NULL;
-    int rc = (coco ? read_coco : read_voc)(&table, &pairs, how, opt, err);
+    int rc = layouts[how->layout].read(&table, &pairs, how, opt, err);
     if (!rc)
         rc = st_pairs_files(&images, &pairs, false, err);
     if (!rc)
-        rc = st_dataset_boxed(&data, images, &table, coco ? ST_BOXED_COCO : ST_BOXED_VOC, err);
+        rc = st_dataset_boxed(&data, images, &table, layouts[how->layout].fields, err);
     if (!rc)
         rc = st_pairs_keep_classes(data, &table.classes, err);
     if (rc) {

@@ -81,6 +81,12 @@ int st_pairs_cityscapes(struct st_pairs *out, const char *root, const char *spli
 int st_pairs_annotated(struct st_pairs *out, const char *root, const struct st_annotated *table,
                        const struct stoker_dataset_options *opt, struct stoker_error *err);
 
+/* YOLO: `images` is a folder, or a text file that lists images; `labels` the folder with the label
+ * files, NULL where YOLO has it. Folders are sorted by path, a list has its order. Images without
+ * objects have no target. */
+int st_pairs_yolo(struct st_pairs *out, const char *images, const char *labels,
+                  const struct stoker_dataset_options *opt, struct stoker_error *err);
+
 /* ---- for layouts -----------------------------------------------------------------------------------
  */
 
