@@ -53,7 +53,7 @@ static int choose_values(const struct st_targets *of, const struct st_field *fie
     return 0;
 }
 
-int st_boxes_make(const struct st_targets *of, uint32_t column, struct st_piece *pieces,
+int st_boxes_make(struct st_targets *of, uint32_t column, struct st_piece *pieces,
                   struct stoker_error *err)
 {
     const struct st_columns_plan *plan = of->plan;
@@ -68,7 +68,7 @@ int st_boxes_make(const struct st_targets *of, uint32_t column, struct st_piece 
         st_boxes_resize(&boxes, (const int32_t[]){1, 1}, (const int32_t[]){of->width, of->height});
     st_boxes_to_corners(&boxes, plan->column[column].format);
     st_image_of_boxes(&image, of->work, of->width, of->height, &boxes);
-    rc = st_steps_run(of->steps, of->rng_key, &image, err);
+    rc = st_target_move(of, &image, err);
     for (uint32_t k = 0; !rc && k < plan->count; k++)
         if (plan->column[k].target == ST_TARGET_OF_BOXES && plan->column[k].boxes == column)
             rc = choose_values(of, &plan->field[plan->column[k].field], &pieces[plan->column[k].field],

@@ -8,7 +8,7 @@
 #include "pipe/target.h"
 
 /* Boxes: float32 [N, 4], and the columns that belong to them. */
-int st_boxes_make(const struct st_targets *of, uint32_t column, struct st_piece *pieces,
+int st_boxes_make(struct st_targets *of, uint32_t column, struct st_piece *pieces,
                   struct stoker_error *err);
 
 #endif

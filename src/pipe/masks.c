@@ -41,7 +41,7 @@ static int numbers_of(const struct st_view *view, bool wide, uint8_t *out, struc
     return 0;
 }
 
-int st_mask_make(const struct st_targets *of, struct st_piece *piece, struct stoker_error *err)
+int st_mask_make(struct st_targets *of, struct st_piece *piece, struct stoker_error *err)
 {
     struct st_image mask;
     struct st_numbers numbers;
@@ -54,7 +54,7 @@ int st_mask_make(const struct st_targets *of, struct st_piece *piece, struct sto
         return st_fail(err, STOKER_ECORRUPT,
                        "the mask has %d x %d pixels, but its image %d x %d: both need the same size",
                        st_image_width(&mask), st_image_height(&mask), of->width, of->height);
-    rc = st_steps_run(of->steps, of->rng_key, &mask, err);
+    rc = st_target_move(of, &mask, err);
     if (!rc)
         rc = st_image_pixels(&mask, false, false, &view, err);
     if (rc)

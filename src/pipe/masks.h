@@ -8,6 +8,6 @@
 #include "pipe/target.h"
 
 /* One mask: uint8 [H, W]. */
-int st_mask_make(const struct st_targets *of, struct st_piece *piece, struct stoker_error *err);
+int st_mask_make(struct st_targets *of, struct st_piece *piece, struct stoker_error *err);
 
 #endif

@@ -40,7 +40,8 @@ static int run_step(const struct st_step *step, const struct st_rng_key *rng_key
     if (!step->op->run)
         return 0;
     struct st_rng rng = rng_for(rng_key, step);
-    return step->op->run(step->self, &rng, image, err);
+    const int rc = step->op->run(step->self, &rng, image, err);
+    return st_steps_at_fault(rc) ? st_fail_in(err, rc, step->op->name) : rc;
 }
 
 int st_steps_run(const struct st_steps *steps, const struct st_rng_key *rng_key, struct st_image *image,

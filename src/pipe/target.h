@@ -16,6 +16,15 @@ struct st_targets {
     const struct st_rng_key *rng_key;
     bool exif_rotate;
     int32_t width, height; /* of the image; set by st_targets_make */
+    bool step_failed; /* out: the error is of a step and concerns the image, not the target alone */
 };
+
+/* Runs the image's steps on a target. */
+static inline int st_target_move(struct st_targets *of, struct st_image *image, struct stoker_error *err)
+{
+    const int rc = st_steps_run(of->steps, of->rng_key, image, err);
+    of->step_failed = st_steps_at_fault(rc);
+    return rc;
+}
 
 #endif

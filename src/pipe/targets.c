@@ -188,7 +188,7 @@ int st_targets_make(struct st_targets *of, struct st_piece *pieces, struct stoke
             rc = st_mask_make(of, &pieces[which], err);
         else if (plan->column[k].target == ST_TARGET_BOXES)
             rc = st_boxes_make(of, k, pieces, err);
-        if (rc) {
+        if (rc && !of->step_failed) {
             char where[256];
             snprintf(where, sizeof where, "field %s", plan->field[which].name);
             rc = st_fail_in(err, rc, where);

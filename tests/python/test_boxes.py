@@ -230,6 +230,24 @@ def test_replaced_samples_have_no_boxes(shard, tmp_path):
     assert [len(label) for label in labels] == [0 if k == 3 else k % 7 for k in range(6)]
 
 
+@pytest.mark.parametrize(
+    "steps, message",
+    [
+        ([T.ElasticTransform(sigma=40.0)], r"elastic_transform: a blur of"),
+        ([T.RandomApply([T.RandomCrop(9)], 1.0)], r"random_crop: "),
+    ],
+)
+def test_an_error_of_a_step_names_the_step_and_the_image(tmp_path, steps, message):
+    """It is no fault of a mask or of boxes, though the steps run on these first."""
+    image, mask = png(np.zeros((8, 8, 3), np.uint8)), png(np.zeros((8, 8), np.uint8))
+    path = write(tmp_path / "a.tar", [(image, npy(np.zeros((1, 4), np.float32)), npy(np.zeros(1)), mask)])
+    for named in ({"masks": "seg.png"}, {"boxes": "boxes.npy"}, {"masks": "seg.png", "boxes": BOXES}):
+        data = stoker.datasets.WebDataset(path, FIELDS, T.Compose([*steps, T.ToTensor()]), **named)
+        with pytest.raises(stoker.StokerError, match=r"a\.tar.*000.*: " + message) as caught:
+            next(iter(stoker.DataLoader(data, 1)))
+        assert "field" not in str(caught.value)
+
+
 # ---- formats ----
 
 
