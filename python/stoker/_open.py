@@ -42,8 +42,8 @@ def open(
         fields: What a sample consists of, as in the class of stoker.datasets; by default all that is there.
         transform: One of stoker.transforms, stoker.audio or torchvision's.
         db: The name of a named database in an LMDB file.
-        **where: index_dir, cache_dir, cache_bytes, timeout, connections, max_memory, masks, boxes and box_format, as in
-            stoker.datasets.WebDataset.
+        **where: index_dir, cache_dir, cache_bytes, timeout, connections, max_memory, masks, boxes, keypoints and box_format,
+            as in stoker.datasets.WebDataset.
 
     Returns:
         An object of one of the classes in stoker.datasets.
@@ -67,7 +67,7 @@ def open(
     if kind not in _KINDS:
         if fields is not None:
             raise ValueError(f"fields={fields!r}: samples of a folder are always an image and a label")
-        for name in ("masks", "boxes", "box_format"):
+        for name in ("masks", "boxes", "keypoints", "box_format"):
             if name in where:
                 raise ValueError(f"{name}= needs fields, and samples of a folder are always an image and a label")
         made.__init__(data, path, transform, index_dir=where.get("index_dir"))

@@ -1,4 +1,4 @@
-/* boxes.c - the boxes of objects in an image, which follow what moves its pixels
+/* boxes.c - the boxes and key points of objects in an image, which follow what moves its pixels
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -36,6 +36,10 @@ void st_boxes_shift(struct st_boxes *boxes, float right, float down)
     for (uint64_t k = 0; k < boxes->count; k++)
         for (int side = 0; side < 4; side++)
             boxes->box[k][side] += side % 2 ? down : right;
+    for (uint64_t k = 0; k < boxes->points; k++) {
+        boxes->point[k * boxes->each] += right;
+        boxes->point[k * boxes->each + 1] += down;
+    }
 }
 
 void st_boxes_clamp(struct st_boxes *boxes, int32_t width, int32_t height)
@@ -53,6 +57,10 @@ void st_boxes_resize(struct st_boxes *boxes, const int32_t from[2], const int32_
     for (uint64_t k = 0; k < boxes->count; k++)
         for (int side = 0; side < 4; side++)
             boxes->box[k][side] *= side % 2 ? down : across;
+    for (uint64_t k = 0; k < boxes->points; k++) {
+        boxes->point[k * boxes->each] *= across;
+        boxes->point[k * boxes->each + 1] *= down;
+    }
 }
 
 void st_boxes_mirror(struct st_boxes *boxes, bool across, int32_t length)
@@ -63,6 +71,10 @@ void st_boxes_mirror(struct st_boxes *boxes, bool across, int32_t length)
         const float begin = box[first];
         box[first] = -(box[first + 2] - (float)length);
         box[first + 2] = -(begin - (float)length);
+    }
+    for (uint64_t k = 0; k < boxes->points; k++) {
+        float *at = &boxes->point[k * boxes->each + (uint64_t)first];
+        *at = -(*at - (float)(length - 1));
     }
 }
 
@@ -86,6 +98,16 @@ void st_boxes_map(struct st_boxes *boxes, void (*move)(const void *by, const flo
                 box[side + 2] = greater(box[side + 2], point[i][side]);
             }
         }
+    }
+}
+
+void st_points_map(struct st_boxes *boxes,
+                   void (*move)(const void *by, const float from[2], float to[2]), const void *by)
+{
+    for (uint64_t k = 0; k < boxes->points; k++) {
+        float *point = boxes->point + k * boxes->each;
+        const float from[2] = {point[0], point[1]};
+        move(by, from, point);
     }
 }
 

@@ -1,6 +1,7 @@
-/* boxes.h - the boxes of objects in an image, which follow what moves its pixels
+/* boxes.h - the boxes and key points of objects in an image, which follow what moves its pixels
  *
- * The arithmetic is that of torchvision's transforms of boxes in float32.
+ * The arithmetic is that of torchvision's transforms of boxes and key points in float32. Key points are
+ * not clamped: they may lie outside of the image.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,6 +15,10 @@ struct st_boxes {
     uint32_t *which; /* the number that each had at first: some may be removed */
     uint64_t count;
     enum st_box_format format; /* that they get at the end */
+    /* Key points: x and y of each, with `each` numbers from one to the next. */
+    float *point;
+    uint64_t points;
+    uint32_t each;
 };
 
 extern const char *const st_box_format_words[]; /* xyxy, xywh, cxcywh; ends with NULL */
@@ -28,11 +33,15 @@ void st_boxes_shift(struct st_boxes *boxes, float right, float down);
 void st_boxes_clamp(struct st_boxes *boxes, int32_t width, int32_t height);
 /* From an image of one size to one of another. */
 void st_boxes_resize(struct st_boxes *boxes, const int32_t from[2], const int32_t to[2]);
-/* `across`: left and right change places, in an image of this length; otherwise top and bottom. */
+/* `across`: left and right change places, in an image of this length; otherwise top and bottom. A point
+ * is the middle of a pixel, so that it has the number of one from 0 to length - 1. */
 void st_boxes_mirror(struct st_boxes *boxes, bool across, int32_t length);
 /* Each becomes the box around its corners, moved by `move`; NaN if one of their coordinates is NaN. */
 void st_boxes_map(struct st_boxes *boxes, void (*move)(const void *by, const float from[2], float to[2]),
                   const void *by);
+/* Each key point is moved by `move`. */
+void st_points_map(struct st_boxes *boxes,
+                   void (*move)(const void *by, const float from[2], float to[2]), const void *by);
 /* Removes boxes with sides or areas that are too small, or that reach out of the image. */
 void st_boxes_sanitize(struct st_boxes *boxes, float side_least, float area_least, int32_t width,
                        int32_t height);

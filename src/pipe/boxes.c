@@ -1,4 +1,5 @@
-/* boxes.c - the boxes of a sample, and what belongs to them: moved like its image, with the same draws
+/* boxes.c - the boxes and key points of a sample, and what belongs to boxes: moved like its image, with
+ * the same draws
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -53,26 +54,60 @@ static int choose_values(const struct st_targets *of, const struct st_field *fie
     return 0;
 }
 
+/* Moves what came from a piece, by all steps. */
+static int move_boxes(struct st_targets *of, uint32_t column, struct st_boxes *boxes,
+                      struct stoker_error *err)
+{
+    struct st_image image;
+    st_image_of_boxes(&image, of->work, of->width, of->height, boxes);
+    if (of->plan->column[column].relative)
+        st_boxes_resize(boxes, (const int32_t[]){1, 1}, (const int32_t[]){of->width, of->height});
+    st_boxes_to_corners(boxes, of->plan->column[column].format);
+    return st_target_move(of, &image, err);
+}
+
+static int move_points(struct st_targets *of, uint32_t column, struct st_piece *piece,
+                       struct stoker_error *err)
+{
+    const int32_t last = piece->ndim - 1;
+    const uint64_t each = last > 0 && piece->shape[last] > 0 ? (uint64_t)piece->shape[last] : 0;
+    if (piece->dtype != STOKER_DTYPE_F32 || each < 2 || each > 3 ||
+        piece->bytes.size % (each * sizeof(float)))
+        return st_fail(err, STOKER_ECORRUPT,
+                       "key points are float32 [..., 2] or [..., 3]: x, y and, with 3, visibility");
+    float *at = st_arena_take(&of->work->arena, piece->bytes.size + 1);
+    if (!at)
+        return st_fail(err, STOKER_ENOMEM, "no memory for %zu bytes of key points", piece->bytes.size);
+    if (piece->bytes.size)
+        memcpy(at, piece->bytes.data, piece->bytes.size);
+    piece->bytes.data = (const uint8_t *)at;
+    struct st_boxes boxes = {
+        .point = at, .points = piece->bytes.size / (each * sizeof(float)), .each = (uint32_t)each};
+    return move_boxes(of, column, &boxes, err);
+}
+
 int st_boxes_make(struct st_targets *of, uint32_t column, struct st_piece *pieces,
                   struct stoker_error *err)
 {
     const struct st_columns_plan *plan = of->plan;
     struct st_piece *piece = &pieces[plan->column[column].field];
-    struct st_image image;
-    struct st_boxes boxes;
+    struct st_boxes boxes = {0};
+    if (plan->column[column].points)
+        return move_points(of, column, piece, err);
     int rc = take_boxes(&boxes, piece, &of->work->arena, err);
     if (rc)
         return rc;
     const uint64_t had = boxes.count;
-    if (plan->column[column].relative)
-        st_boxes_resize(&boxes, (const int32_t[]){1, 1}, (const int32_t[]){of->width, of->height});
-    st_boxes_to_corners(&boxes, plan->column[column].format);
-    st_image_of_boxes(&image, of->work, of->width, of->height, &boxes);
-    rc = st_target_move(of, &image, err);
-    for (uint32_t k = 0; !rc && k < plan->count; k++)
-        if (plan->column[k].target == ST_TARGET_OF_BOXES && plan->column[k].boxes == column)
-            rc = choose_values(of, &plan->field[plan->column[k].field], &pieces[plan->column[k].field],
-                               had, &boxes, err);
+    rc = move_boxes(of, column, &boxes, err);
+    for (uint32_t k = 0; !rc && k < plan->count; k++) {
+        if (plan->column[k].target != ST_TARGET_OF_BOXES || plan->column[k].boxes != column)
+            continue;
+        struct st_piece *values = &pieces[plan->column[k].field];
+        if (plan->column[k].points)
+            rc = move_points(of, k, values, err);
+        if (!rc)
+            rc = choose_values(of, &plan->field[plan->column[k].field], values, had, &boxes, err);
+    }
     st_boxes_to_format(&boxes);
     piece->bytes = (struct st_bytes){(const uint8_t *)boxes.box, boxes.count * sizeof *boxes.box};
     piece->shape[0] = (int64_t)boxes.count;

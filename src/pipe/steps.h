@@ -19,7 +19,7 @@ uint32_t st_steps_choose(const struct st_step *step, const struct st_rng_key *rn
 /* Makes the random draws and records the ops in the image. */
 int st_steps_run(const struct st_steps *steps, const struct st_rng_key *rng_key, struct st_image *image,
                  struct stoker_error *err);
-/* Whether an error of st_steps_run is one of a step that does not suit the image, and not of its file. */
+/* Whether an error of st_steps_run is one of a step that does not suit the image, not of its file. */
 static inline bool st_steps_at_fault(int rc) { return rc == STOKER_EINVAL || rc == STOKER_ELIMIT; }
 
 /* The boxes of the finished image to be erased, allocated from its worker's arena. */

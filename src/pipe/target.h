@@ -16,7 +16,7 @@ struct st_targets {
     const struct st_rng_key *rng_key;
     bool exif_rotate;
     int32_t width, height; /* of the image; set by st_targets_make */
-    bool step_failed; /* out: the error is of a step and concerns the image, not the target alone */
+    bool step_failed;      /* out: the error is of a step and concerns the image, not the target alone */
 };
 
 /* Runs the image's steps on a target. */

@@ -20,16 +20,16 @@ struct name {
 
 /* ---- the plan ------------------------------------------------------------------------------------ */
 
-static bool is_named(const struct st_field *field, struct name name)
+static bool is_word(struct name name, const char *word)
 {
-    return strlen(field->name) == name.size && !memcmp(field->name, name.text, name.size);
+    return strlen(word) == name.size && !memcmp(name.text, word, name.size);
 }
 
 static int fail_names(const struct st_columns_plan *plan, const char *option, struct name name,
                       struct stoker_error *err)
 {
     struct st_name_list list = {0};
-    if (plan->image >= 0 && plan->fields && is_named(&plan->field[plan->image], name))
+    if (plan->image >= 0 && plan->fields && is_word(name, plan->field[plan->image].name))
         return st_fail(err, STOKER_EINVAL,
                        "%s: the field %.*s is the first image, which the transforms work on; what "
                        "follows it comes after it",
@@ -45,7 +45,7 @@ static int find_column(const struct st_columns_plan *plan, const char *option, s
                        uint32_t *out, struct stoker_error *err)
 {
     for (uint32_t k = 0; k < plan->count; k++)
-        if (is_named(&plan->field[plan->column[k].field], name)) {
+        if (is_word(name, plan->field[plan->column[k].field].name)) {
             *out = k;
             return 0;
         }
@@ -69,67 +69,83 @@ static int add_mask(struct st_columns_plan *plan, struct name name, struct stoke
     return 0;
 }
 
+/* How a field is stored, as its name says after '='. */
+struct stored {
+    enum st_box_format format;
+    bool relative, points;
+};
+
 /* Takes "=relative_cxcywh" off a name, if it is there. */
-static int take_format(struct name *name, enum st_box_format *format, bool *relative,
-                       struct stoker_error *err)
+static int take_format(struct name *name, struct stored *out, struct stoker_error *err)
 {
     static const char prefix[] = "relative_";
     enum { PREFIX = sizeof prefix - 1 };
     const char *equals = memrchr(name->text, '=', name->size);
-    *format = ST_BOX_XYXY;
-    *relative = false;
+    *out = (struct stored){.format = ST_BOX_XYXY};
     if (!equals)
         return 0;
     struct name word = {equals + 1, (size_t)(name->text + name->size - equals - 1)};
-    *relative = word.size > PREFIX && !memcmp(word.text, prefix, PREFIX);
-    if (*relative)
+    out->relative = word.size > PREFIX && !memcmp(word.text, prefix, PREFIX);
+    if (out->relative)
         word = (struct name){word.text + PREFIX, word.size - PREFIX};
-    for (int k = 0; st_box_format_words[k]; k++)
-        if (strlen(st_box_format_words[k]) == word.size &&
-            !memcmp(st_box_format_words[k], word.text, word.size)) {
-            *format = (enum st_box_format)k;
-            name->size = (size_t)(equals - name->text);
-            return 0;
-        }
-    return st_fail(err, STOKER_EINVAL,
-                   "boxes: \"%.*s\": after '=' comes xyxy, xywh or cxcywh, or one of these after "
-                   "\"relative_\"",
-                   (int)name->size, name->text);
+    bool known = out->points = is_word(word, "points");
+    for (int k = 0; !known && st_box_format_words[k]; k++) {
+        out->format = (enum st_box_format)k;
+        known = is_word(word, st_box_format_words[k]);
+    }
+    if (!known)
+        return st_fail(err, STOKER_EINVAL,
+                       "boxes: \"%.*s\": after '=' comes xyxy, xywh, cxcywh or points, or one of these "
+                       "after \"relative_\"",
+                       (int)name->size, name->text);
+    name->size = (size_t)(equals - name->text);
+    return 0;
 }
 
-/* "boxes=xywh+labels" */
+/* Adds one name of "boxes=xywh+labels"; *first is the column of the boxes, initially UINT32_MAX. */
+static int add_of_boxes(struct st_columns_plan *plan, struct name name, uint32_t *first,
+                        struct stoker_error *err)
+{
+    struct stored stored;
+    uint32_t k = 0;
+    int rc = take_format(&name, &stored, err);
+    if (!rc)
+        rc = find_column(plan, "boxes", name, &k, err);
+    if (rc)
+        return rc;
+    const struct st_field *field = &plan->field[plan->column[k].field];
+    if (field->kind != ST_FIELD_ARRAY)
+        return st_fail(err, STOKER_EINVAL, "boxes: the field %s is of type %s, not an array",
+                       field->name, st_field_kind_name(field->kind));
+    if (plan->column[k].target)
+        return st_fail(err, STOKER_EINVAL, "boxes: the field %s is named twice", field->name);
+    const bool boxes = *first == UINT32_MAX;
+    if (!boxes && (plan->column[*first].points || (stored.relative && !stored.points) || stored.format))
+        return st_fail(err, STOKER_EINVAL,
+                       "boxes: the field %s comes after '+': it belongs to boxes, and is none itself",
+                       field->name);
+    *first = boxes ? k : *first;
+    plan->column[k].target = boxes ? ST_TARGET_BOXES : ST_TARGET_OF_BOXES;
+    plan->column[k].boxes = *first;
+    plan->column[k].format = stored.format;
+    plan->column[k].relative = stored.relative;
+    plan->column[k].points = stored.points;
+    plan->column[k].each = 0; /* boxes may be removed */
+    return 0;
+}
+
 static int add_boxes(struct st_columns_plan *plan, struct name names, struct stoker_error *err)
 {
     uint32_t first = UINT32_MAX;
     const char *at = names.text, *end = at + names.size, *plus;
+    int rc;
     do {
         plus = memchr(at, '+', (size_t)(end - at));
-        struct name name = {at, (size_t)((plus ? plus : end) - at)};
-        enum st_box_format format = ST_BOX_XYXY;
-        bool relative = false;
-        uint32_t k = 0;
-        int rc = first == UINT32_MAX ? take_format(&name, &format, &relative, err) : 0;
-        if (!rc)
-            rc = find_column(plan, "boxes", name, &k, err);
-        if (rc)
-            return rc;
-        const struct st_field *field = &plan->field[plan->column[k].field];
-        if (field->kind != ST_FIELD_ARRAY)
-            return st_fail(err, STOKER_EINVAL, "boxes: the field %s is of type %s, not an array",
-                           field->name, st_field_kind_name(field->kind));
-        if (plan->column[k].target)
-            return st_fail(err, STOKER_EINVAL, "boxes: the field %s is named twice", field->name);
-        const bool boxes = first == UINT32_MAX;
-        first = boxes ? k : first;
-        plan->column[k].target = boxes ? ST_TARGET_BOXES : ST_TARGET_OF_BOXES;
-        plan->column[k].boxes = first;
-        plan->column[k].format = format;
-        plan->column[k].relative = relative;
-        plan->column[k].each = 0; /* boxes may be removed */
+        rc = add_of_boxes(plan, (struct name){at, (size_t)((plus ? plus : end) - at)}, &first, err);
         at = plus ? plus + 1 : end;
-    } while (plus);
+    } while (plus && !rc);
     plan->targets = true;
-    return 0;
+    return rc;
 }
 
 static int each_name(struct st_columns_plan *plan, const char *names,

@@ -295,5 +295,5 @@ def test_formats_that_are_none(shard):
     with pytest.raises(ValueError, match="format='XYWHR' is none of XYXY"):
         T.ConvertBoundingBoxFormat("XYWHR")
     data = stoker.datasets.WebDataset(path, FIELDS[:3], boxes="boxes.npy=relative_+labels.npy")
-    with pytest.raises(stoker.StokerError, match="after '=' comes xyxy, xywh or cxcywh"):
+    with pytest.raises(stoker.StokerError, match="after '=' comes xyxy, xywh, cxcywh or points"):
         stoker.DataLoader(data, 2)

@@ -152,7 +152,9 @@ class WebDataset(_Unlabelled):
               and become uint8 [height, width].
             - `boxes`: the name of a field that has boxes, float32 [n, 4] (left, top, right, bottom, in pixels), which are moved
               like the first image; or a dict of such names, each with a list of the fields that have a value for each box.
-            - `box_format`: how they are stored, if not so: "xywh" (left, top, width, height) or "cxcywh" (centre, width,
+            - `keypoints`: the names of fields that have key points, float32 [..., 2] (x, y) or [..., 3] (x, y, visibility), which
+              are moved like the first image; those that `boxes` names for a field of boxes are removed with these.
+            - `box_format`: how boxes are stored, if not so: "xywh" (left, top, width, height) or "cxcywh" (centre, width,
               height), or one of these after "relative_" if they are fractions of the image's width and height, as YOLO's
               "relative_cxcywh" are. They become left, top, right and bottom in pixels.
 

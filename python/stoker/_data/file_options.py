@@ -21,6 +21,7 @@ class Where(TypedDict, total=False):
     max_memory: int  # the most bytes of archives that must be unpacked as a whole; by default a quarter of the memory
     masks: str | Sequence[str]  # the names of fields that are masks: they are moved like the first image
     boxes: str | Mapping[str, Sequence[str]]  # the same for boxes, with the fields that have a value for each
+    keypoints: str | Sequence[str]  # the same for key points, float32 [..., 2] or [..., 3]
     box_format: Any  # how they are stored: "xyxy", "xywh", "cxcywh", "relative_cxcywh", ...; torchvision's too
 
 
@@ -58,19 +59,26 @@ def boxes_text(where: Where) -> str | None:
     ('boxes.npy+labels.npy', 'boxes', None)
     >>> boxes_text({"boxes": {"boxes": ["labels"]}, "box_format": "XYWH"})
     'boxes=xywh+labels'
+    >>> boxes_text({"boxes": {"boxes": ["joints"]}, "keypoints": ["joints", "centre"]})
+    'boxes+joints=points,centre=points'
     """
-    given = where.get("boxes")
-    if not given:
-        if where.get("box_format") is not None:
-            raise ValueError(f"box_format={where['box_format']!r} says how boxes are stored: name their field with boxes=")
-        return None
+    given, points = where.get("boxes"), where.get("keypoints") or ()
+    points = [points] if isinstance(points, str) else list(points)
+    if not given and where.get("box_format") is not None:
+        raise ValueError(f"box_format={where['box_format']!r} says how boxes are stored: name their field with boxes=")
     suffix = _box_suffix(where.get("box_format"))
-    if isinstance(given, str):
-        return ",".join(name + suffix for name in given.split(","))
-    for name, others in given.items():
+    groups: Mapping[str, Sequence[str]] = dict.fromkeys(given.split(","), ()) if isinstance(given, str) else given or {}
+    for name, others in groups.items():
         if isinstance(others, str):
             raise TypeError(f"boxes={given!r}: give a list of names for {name!r}, not a str")
-    return ",".join("+".join([name + suffix, *others]) for name, others in given.items())
+    of_boxes = {other for others in groups.values() for other in others}
+    texts = ["+".join([name + suffix, *(_as_points(other, points) for other in others)]) for name, others in groups.items()]
+    texts += [f"{name}=points" for name in points if name not in of_boxes]
+    return ",".join(texts) or None
+
+
+def _as_points(name: str, points: Sequence[str]) -> str:
+    return f"{name}=points" if name in points else name
 
 
 def where_options(where: Where) -> dict[str, Any]:

@@ -191,24 +191,34 @@ static void choose_row(const struct st_view *in, const float *right, const float
 
 static int32_t index_of(float at, int32_t count)
 {
-    const float up = ceilf(at);
-    return !(up > 0) ? 0 : up < (float)count ? (int32_t)up : count - 1;
+    return !(at > 0) ? 0 : at < (float)count ? (int32_t)at : count - 1;
 }
 
 /* The displacement says where pixels come from. Where they go is torchvision's estimate: as far to the
  * other side. */
-static void displace_point(const void *by, const float from[2], float to[2])
+static void displace_at(const struct st_displacement *d, const float from[2], float right, float down,
+                        float to[2])
 {
-    const struct st_displacement *d = by;
-    const int32_t x = index_of(from[0], d->width), y = index_of(from[1], d->height);
+    const int32_t x = index_of(right, d->width), y = index_of(down, d->height);
     const size_t at = (size_t)y * (size_t)d->width + (size_t)x;
     to[0] = isnan(from[0]) ? from[0] : (float)x - d->right[at];
     to[1] = isnan(from[1]) ? from[1] : (float)y - d->down[at];
 }
 
+static void displace_point(const void *by, const float from[2], float to[2])
+{
+    displace_at(by, from, from[0], from[1], to);
+}
+
+static void displace_corner(const void *by, const float from[2], float to[2])
+{
+    displace_at(by, from, ceilf(from[0]), ceilf(from[1]), to);
+}
+
 static int displace_boxes(struct st_boxes *boxes, const struct st_displacement *by)
 {
-    st_boxes_map(boxes, displace_point, by);
+    st_boxes_map(boxes, displace_corner, by);
+    st_points_map(boxes, displace_point, by);
     st_boxes_clamp(boxes, by->width, by->height);
     return STOKER_OK;
 }

@@ -86,7 +86,7 @@ static int run(const void *self, struct st_rng *rng, struct st_image *image, str
     const struct elastic_transform *e = self;
     struct st_displacement by = {.width = st_image_width(image), .height = st_image_height(image)};
     struct st_displaced how = {.filter = (enum st_filter)e->filter, .mask_fill = (uint8_t)e->mask_fill};
-    if (image->boxes && !image->boxes->count)
+    if (image->boxes && !image->boxes->count && !image->boxes->points)
         return STOKER_OK; /* a displacement takes long to draw */
     for (uint32_t c = 0; c < sizeof how.fill; c++)
         how.fill[c] = (uint8_t)e->fill.value[c < e->fill.count ? c : 0];

@@ -80,6 +80,7 @@ int st_boxes_warp(struct st_image *image, const struct st_warp *warp, const char
     if (warp->expand)
         shift_whole(&m, (float)st_image_width(image), (float)st_image_height(image));
     st_boxes_map(image->boxes, move_point, &m);
+    st_points_map(image->boxes, move_point, &m);
     st_boxes_clamp(image->boxes, warp->width, warp->height);
     st_image_of_boxes(image, image->work, warp->width, warp->height, image->boxes);
     return STOKER_OK;
