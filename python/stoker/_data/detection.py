@@ -38,6 +38,8 @@ class CocoDetection(_Boxes):
         annFile: The JSON file, such as instances_train2017.json. It may be a URL.
         transform: One of stoker.transforms or torchvision's, for the image.
         contiguous: Labels are 0, 1, ... in the order of the category ids; otherwise the ids themselves.
+        keypoints: Samples have the key points of the objects at their end, float32 [n, k, 3] (x, y and visibility), which
+            follow the image, too. Objects without key points have zeros.
 
     Raises:
         OSError: The file or the folder cannot be read.
@@ -57,9 +59,13 @@ class CocoDetection(_Boxes):
     _layout = "coco"
     _boxes = "boxes+labels+area+iscrowd"  # their field, and those with a value for each box
 
-    def __init__(self, root: Any, annFile: Any, transform: Any = None, *, contiguous: bool = False) -> None:
-        self.root, self.annFile, self.contiguous = root, annFile, contiguous
-        super().__init__(root, annFile, transform, contiguous=contiguous)
+    def __init__(
+        self, root: Any, annFile: Any, transform: Any = None, *, contiguous: bool = False, keypoints: bool = False
+    ) -> None:
+        self.root, self.annFile, self.contiguous, self.keypoints = root, annFile, contiguous, keypoints
+        if keypoints:
+            self._boxes += "+keypoints=points"
+        super().__init__(root, annFile, transform, contiguous=contiguous, keypoints=keypoints)
 
     @property
     def classes(self) -> list[str]:
