@@ -185,6 +185,7 @@ struct stoker_pairs {
     size_t size;
     enum stoker_pairs_layout layout;
     bool contiguous;     /* COCO: labels are 0, 1, ... in the order of the category ids, not these */
+    bool keypoints;      /* COCO: samples have them as a last field */
     const char *images;  /* STEMS, COCO, YOLO: the folder of the images, with folders in it; for YOLO also
                             a text file that lists images; else the root */
     const char *targets; /* STEMS: the folder of the masks; COCO: the JSON file, or its URL; YOLO: the
@@ -1003,9 +1004,9 @@ STOKER_API void stoker_gpu_watch_close(struct stoker_gpu_watch *watch);
  * removes those that are then too small, with their values. "boxes=FORMAT+labels" says how they are
  * stored: xyxy, xywh (left, top, width, height) or cxcywh (centre, width, height), and after "relative_"
  * as fractions of the image's size: "boxes=relative_cxcywh". They become xyxy in pixels, or what the op
- * convert_bounding_box_format says. "joints=points" are key points, float32 [..., 2] or [..., 3], x, y and
- * visibility, alone or as what belongs to boxes: "boxes+labels+joints=points". Where a map turns boxes, each becomes the
- * one around its four corners.
+ * convert_bounding_box_format says. Where a map turns boxes, each becomes the one around its four
+ * corners. "joints=points" are key points, float32 [..., 2] or [..., 3]: x, y and visibility. They may
+ * also belong to boxes: "boxes+labels+joints=points".
  */
 
 /* [Boxes]
@@ -1019,7 +1020,8 @@ STOKER_API void stoker_gpu_watch_close(struct stoker_gpu_watch *watch);
  *     the places of the classes, from 1. The dataset's classes are the categories in that order (see
  *     stoker_dataset_class_label), and for VOC the background and the 20 classes.
  *   - COCO: area, float32 [n]; iscrowd, int64 [n]; image_id, an int, which is also the label. Images are
- *     in ascending order of their ids.
+ *     in ascending order of their ids. With `keypoints` also these, float32 [n, k, 3]: x, y and
+ *     visibility, zeros for objects that have none; name them to a loader as "keypoints=points".
  *   - VOC: difficult, int64 [n].
  *
  * STOKER_PAIRS_YOLO has boxes and labels: int64 [n], and float32 [n, 4] as in the files, centre, width and

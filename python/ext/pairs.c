@@ -10,6 +10,7 @@ static const char *const layout_words[] = {"stems", "voc",       "pets", "citysc
 static const struct ext_option pair_options[] = {
     {"layout", EXT_WORD, offsetof(struct stoker_pairs, layout), layout_words},
     {"contiguous", EXT_BOOL, offsetof(struct stoker_pairs, contiguous), NULL},
+    {"keypoints", EXT_BOOL, offsetof(struct stoker_pairs, keypoints), NULL},
     {"set", EXT_TEXT, offsetof(struct stoker_pairs, set), NULL},
     {"suffix", EXT_TEXT, offsetof(struct stoker_pairs, suffix), NULL},
     {"mode", EXT_TEXT, offsetof(struct stoker_pairs, mode), NULL},

@@ -131,6 +131,7 @@ class Dataset:
         *,
         layout: str,
         contiguous: bool = False,
+        keypoints: bool = False,
         set: str | None = None,
         suffix: str | None = None,
         mode: str | None = None,

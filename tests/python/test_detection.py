@@ -219,6 +219,65 @@ def test_coco_without_annotations_or_files(tree, tmp_path):
             stoker.datasets.CocoDetection(*paths)
 
 
+# ---- key points ----
+
+
+def with_key_points(about, rng, count=17):
+    for number, one in enumerate(about["annotations"]):
+        if number % 4 == 1:
+            one["keypoints"] = [] if number % 8 == 1 else None
+        elif number % 4 != 2:
+            points = (rng.random((count, 3)) * [50, 50, 3]).round(2)
+            points[:, 2] = points[:, 2].astype(int)
+            one["keypoints"] = points.ravel().tolist()
+    return about
+
+
+def test_key_points_of_coco(tree):
+    about = with_key_points(json.loads(tree[1].read_text()), np.random.default_rng(5))
+    file = tree[1].with_name("keypoints.json")
+    file.write_text(json.dumps(about))
+    data = stoker.datasets.CocoDetection(tree[0], file, keypoints=True)
+    assert list(data.field_types)[5:] == ["image_id", "keypoints"]
+    of_image = {image: [each for each in about["annotations"] if each["image_id"] == image] for image in IDS}
+    for sample, plain in zip(data, stoker.datasets.CocoDetection(*tree), strict=True):
+        same(sample[:-1], [plain[0], *(torch.as_tensor(each) if isinstance(each, np.ndarray) else each for each in plain[1:])])
+        wanted = [np.array(each.get("keypoints") or np.zeros(51), np.float32).reshape(17, 3) for each in of_image[sample[-2]]]
+        assert sample[-1].dtype == np.float32 and sample[-1].shape == (len(wanted), 17, 3)
+        assert all(np.array_equal(*pair) for pair in zip(sample[-1], wanted, strict=True))
+    steps = T.Compose([T.Resize((9, 9)), T.RandomHorizontalFlip(1.0), T.SanitizeBoundingBoxes(2), T.ToTensor()])
+    data = stoker.datasets.CocoDetection(tree[0], file, steps, keypoints=True)
+    plain = {sample[-2]: sample for sample in stoker.datasets.CocoDetection(tree[0], file, keypoints=True)}
+    removed = 0
+    for _, boxes, *_, areas, _, ids, points in ((*batch,) for batch in stoker.DataLoader(data, 3, num_workers=2)):
+        for row, number in enumerate(ids.tolist()):
+            image, *_, had_areas, _, _, had = plain[number]
+            kept = [had_areas.tolist().index(area) for area in areas[row].tolist()]
+            moved = had[kept] * np.array([9 / image.shape[1], 9 / image.shape[0], 1], np.float32)
+            moved[..., 0] = 8 - moved[..., 0]
+            assert len(points[row]) == len(boxes[row]) and np.allclose(points[row], moved, atol=1e-3)
+            removed += len(had) - len(kept)
+    assert removed
+
+
+def test_key_points_with_faults(tree):
+    rng = np.random.default_rng(6)
+    file = tree[1].with_name("bad-keypoints.json")
+    for change, message in (
+        (lambda about: about["annotations"][3].update(keypoints=[1, 2, 2] * 5), "annotation 103 has another number of key points"),
+        (lambda about: about["annotations"][3].update(keypoints=[1, 2]), "not x, y and visibility in turn"),
+        (lambda about: about["annotations"][3].update(keypoints=[1e300, 2, 2] * 17), "annotation 103 has a key point too large"),
+        (lambda about: [each.pop("keypoints", None) for each in about["annotations"]], "person_keypoints"),
+    ):
+        about = with_key_points(json.loads(tree[1].read_text()), rng)
+        change(about)
+        file.write_text(json.dumps(about))
+        with pytest.raises(stoker.StokerError, match=message):
+            stoker.datasets.CocoDetection(tree[0], file, keypoints=True)
+    file.write_text(json.dumps({"images": json.loads(tree[1].read_text())["images"]}))
+    assert stoker.datasets.CocoDetection(tree[0], file, keypoints=True)[0][-1].shape == (0, 0, 3)
+
+
 # ---- Pascal VOC ----
 
 NAMES = ["2007_000032", "2008_000003", "2007_000129", "2009_000001"]

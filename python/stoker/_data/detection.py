@@ -40,6 +40,8 @@ class CocoDetection(_Boxes):
         transforms: In place of `transform`, with steps of your own, as in ImageMaskFolder: each gets the image and a dict of
             boxes (a tv_tensor), labels, area and iscrowd.
         contiguous: Labels are 0, 1, ... in the order of the category ids; otherwise the ids themselves.
+        keypoints: Samples have the key points of the objects at their end, float32 [n, k, 3] (x, y and visibility), which
+            follow the image, too. Objects without key points have zeros.
 
     Raises:
         OSError: The file or the folder cannot be read.
@@ -66,10 +68,13 @@ class CocoDetection(_Boxes):
         transform: Any = None,
         *,
         contiguous: bool = False,
+        keypoints: bool = False,
         transforms: Any = None,
     ) -> None:
-        self.root, self.annFile, self.contiguous = root, annFile, contiguous
-        super().__init__(root, annFile, transform, transforms, contiguous=contiguous)
+        self.root, self.annFile, self.contiguous, self.keypoints = root, annFile, contiguous, keypoints
+        if keypoints:
+            self._boxes += "+keypoints=points"
+        super().__init__(root, annFile, transform, transforms, contiguous=contiguous, keypoints=keypoints)
 
     @property
     def classes(self) -> list[str]:

@@ -18,12 +18,14 @@ struct boxed {
     float (*boxes)[4];       /* of each object, like the following */
     int64_t *labels, *marks; /* marks: iscrowd or difficult */
     float *areas;
+    float *points; /* x, y and visibility of `each` key points of each object; NULL: without them */
+    uint64_t each;
     int64_t *ids; /* of each image */
 };
 
 enum { IMAGE, BOXES, LABELS, YOLO_FIELDS };
 enum { DIFFICULT = YOLO_FIELDS, VOC_FIELDS };
-enum { AREA = YOLO_FIELDS, CROWD, ID, COCO_FIELDS };
+enum { AREA = YOLO_FIELDS, CROWD, ID, COCO_FIELDS, POINTS = COCO_FIELDS, POINTS_FIELDS };
 
 #define IMAGES                                                                                          \
     {                                                                                                   \
@@ -41,13 +43,18 @@ enum { AREA = YOLO_FIELDS, CROWD, ID, COCO_FIELDS };
         }                                                                                               \
     }
 
-static const struct st_field coco_field[COCO_FIELDS] = {
+static const struct st_field coco_field[POINTS_FIELDS] = {
     [IMAGE] = IMAGES,
     [BOXES] = CORNERS,
     [LABELS] = ARRAY("labels", STOKER_DTYPE_I64),
     [AREA] = ARRAY("area", STOKER_DTYPE_F32),
     [CROWD] = ARRAY("iscrowd", STOKER_DTYPE_I64),
     [ID] = {.name = "image_id", .kind = ST_FIELD_INT},
+    [POINTS] = {.name = "keypoints",
+                .kind = ST_FIELD_ARRAY,
+                .dtype = STOKER_DTYPE_F32,
+                .ndim = 3,
+                .shape = {-1, -1, 3}},
 };
 static const struct st_field voc_field[VOC_FIELDS] = {
     [IMAGE] = IMAGES,
@@ -55,6 +62,11 @@ static const struct st_field voc_field[VOC_FIELDS] = {
     [LABELS] = ARRAY("labels", STOKER_DTYPE_I64),
     [DIFFICULT] = ARRAY("difficult", STOKER_DTYPE_I64),
 };
+
+static bool is_coco(enum st_boxed_fields fields)
+{
+    return fields == ST_BOXED_COCO || fields == ST_BOXED_COCO_KEYPOINTS;
+}
 
 static uint64_t boxed_count(const void *self)
 {
@@ -80,11 +92,13 @@ static int boxed_locate(const void *self, uint64_t sample, struct st_extent *out
 
 static const struct st_field *boxed_fields(const void *self, uint32_t *count)
 {
-    static const uint32_t counts[] = {
-        [ST_BOXED_COCO] = COCO_FIELDS, [ST_BOXED_VOC] = VOC_FIELDS, [ST_BOXED_YOLO] = YOLO_FIELDS};
+    static const uint32_t counts[] = {[ST_BOXED_COCO] = COCO_FIELDS,
+                                      [ST_BOXED_COCO_KEYPOINTS] = POINTS_FIELDS,
+                                      [ST_BOXED_VOC] = VOC_FIELDS,
+                                      [ST_BOXED_YOLO] = YOLO_FIELDS};
     const enum st_boxed_fields fields = ((const struct boxed *)self)->fields;
     *count = counts[fields];
-    return fields == ST_BOXED_COCO ? coco_field : voc_field;
+    return is_coco(fields) ? coco_field : voc_field;
 }
 
 static struct st_piece numbers(const void *from, uint64_t count, const struct st_field *field)
@@ -108,10 +122,18 @@ static int boxed_split(const void *self, uint64_t sample, struct st_bytes raw, s
     pieces[LABELS] = numbers(boxed->labels + first, count, &coco_field[LABELS]);
     if (boxed->fields == ST_BOXED_VOC) {
         pieces[DIFFICULT] = numbers(boxed->marks + first, count, &voc_field[DIFFICULT]);
-    } else if (boxed->fields == ST_BOXED_COCO) {
+    } else if (is_coco(boxed->fields)) {
         pieces[AREA] = numbers(boxed->areas + first, count, &coco_field[AREA]);
         pieces[CROWD] = numbers(boxed->marks + first, count, &coco_field[CROWD]);
         pieces[ID] = (struct st_piece){.whole = boxed->ids[sample]};
+    }
+    if (boxed->fields == ST_BOXED_COCO_KEYPOINTS) {
+        const uint64_t row = 3 * boxed->each;
+        pieces[POINTS] = (struct st_piece){
+            .bytes = {(const uint8_t *)(boxed->points + first * row), count * row * sizeof(float)},
+            .dtype = STOKER_DTYPE_F32,
+            .ndim = 3,
+            .shape = {(int64_t)count, (int64_t)boxed->each, 3}};
     }
     return 0;
 }
@@ -120,7 +142,8 @@ static uint64_t boxed_memory(const void *self)
 {
     const struct boxed *boxed = self;
     const uint64_t images = boxed_count(self), each = sizeof *boxed->boxes + sizeof *boxed->labels +
-                                                      sizeof *boxed->marks + sizeof *boxed->areas;
+                                                      sizeof *boxed->marks + sizeof *boxed->areas +
+                                                      3 * boxed->each * sizeof *boxed->points;
     return st_dataset_memory(boxed->images) + images * (sizeof *boxed->first + sizeof *boxed->ids) +
            boxed->first[images] * each;
 }
@@ -134,6 +157,7 @@ static void boxed_close(void *self)
     free(boxed->labels);
     free(boxed->marks);
     free(boxed->areas);
+    free(boxed->points);
     free(boxed->ids);
 }
 
@@ -165,10 +189,24 @@ static bool take_box(float out[4], const struct st_object *object, enum st_box_f
     return finite;
 }
 
-static int take_object(struct boxed *boxed, uint64_t at, const struct st_object *object,
-                       enum st_box_format format, struct stoker_error *err)
+/* False: not finite. An object without key points has zeros. */
+static bool take_points(struct boxed *boxed, uint64_t at, const double *points, uint64_t count)
 {
-    const uint32_t mark = boxed->fields == ST_BOXED_COCO ? ST_OBJECT_CROWD : ST_OBJECT_DIFFICULT;
+    bool finite = true;
+    for (uint64_t k = 0; k < 3 * count; k++) {
+        const float number = (float)points[k];
+        boxed->points[3 * boxed->each * at + k] = number;
+        finite = finite && isfinite(number);
+    }
+    return finite;
+}
+
+static int take_object(struct boxed *boxed, uint64_t at, const struct st_annotated *table,
+                       const struct st_object *object, struct stoker_error *err)
+{
+    const enum st_box_format format = table->format;
+    const uint64_t points = boxed->points ? object->keypoint_count : 0;
+    const uint32_t mark = is_coco(boxed->fields) ? ST_OBJECT_CROWD : ST_OBJECT_DIFFICULT;
     const char *wrong = NULL;
     boxed->labels[at] = object->label;
     boxed->marks[at] = (object->flags & mark) != 0;
@@ -179,6 +217,10 @@ static int take_object(struct boxed *boxed, uint64_t at, const struct st_object 
         wrong = "has no category: give it one, or remove it";
     else if (!take_box(boxed->boxes[at], object, format) || !isfinite(boxed->areas[at]))
         wrong = "has a box or an area too large for float32";
+    else if (points && points != boxed->each)
+        wrong = "has another number of key points than others";
+    else if (points && !take_points(boxed, at, table->numbers + object->keypoints, points))
+        wrong = "has a key point too large for float32";
     return wrong ? st_fail(err, STOKER_ECORRUPT, "annotation %lld %s", (long long)object->id, wrong) : 0;
 }
 
@@ -190,7 +232,7 @@ static int take_objects(struct boxed *boxed, const struct st_annotated *table, s
         boxed->first[i] = at;
         for (uint64_t k = 0; k < table->images[i].count; k++) {
             const struct st_object *object = st_annotated_object(table, i, k);
-            const int rc = take_object(boxed, at++, object, table->format, err);
+            const int rc = take_object(boxed, at++, table, object, err);
             if (rc) {
                 char name[512];
                 st_dataset_name(boxed->images, i, name, sizeof name);
@@ -200,6 +242,35 @@ static int take_objects(struct boxed *boxed, const struct st_annotated *table, s
     }
     boxed->first[table->image_count] = at;
     return 0;
+}
+
+/* As many key points as the object with the most has; 0: none has any. */
+static uint64_t most_points(const struct st_annotated *table)
+{
+    uint64_t most = 0;
+    for (uint64_t k = 0; k < table->object_count; k++)
+        most = table->objects[k].keypoint_count > most ? table->objects[k].keypoint_count : most;
+    return most;
+}
+
+/* Room for the key points of all objects. */
+static int add_points(struct boxed *boxed, const struct st_annotated *table, uint64_t objects,
+                      struct stoker_error *err)
+{
+    enum { MOST = 1024 }; /* every object takes as much room as the one with the most */
+    uint64_t count;
+    boxed->each = most_points(table);
+    if (boxed->each > MOST)
+        return st_fail(err, STOKER_ELIMIT, "an annotation has %llu key points; up to %d are possible",
+                       (unsigned long long)boxed->each, MOST);
+    if (!boxed->each && objects)
+        return st_fail(err, STOKER_EINVAL,
+                       "no annotation has key points: those of COCO are in person_keypoints_*.json");
+    boxed->points =
+        st_mul(objects, 3 * boxed->each, &count) ? st_calloc(count, sizeof *boxed->points) : NULL;
+    return boxed->points ? 0
+                         : st_fail(err, STOKER_ENOMEM, "no memory for the key points of %llu objects",
+                                   (unsigned long long)objects);
 }
 
 static bool has_arrays(struct boxed *boxed, uint64_t images, uint64_t objects)
@@ -226,10 +297,14 @@ int st_dataset_boxed(struct stoker_dataset **out, struct stoker_dataset *images,
     struct boxed *boxed = data->self;
     boxed->images = st_dataset_hold(images);
     boxed->fields = fields;
-    const int rc = has_arrays(boxed, table->image_count, objects)
-                       ? take_objects(boxed, table, err)
-                       : st_fail(err, STOKER_ENOMEM, "no memory for the boxes of %llu objects",
-                                 (unsigned long long)objects);
+    int rc = has_arrays(boxed, table->image_count, objects)
+                 ? 0
+                 : st_fail(err, STOKER_ENOMEM, "no memory for the boxes of %llu objects",
+                           (unsigned long long)objects);
+    if (!rc && fields == ST_BOXED_COCO_KEYPOINTS)
+        rc = add_points(boxed, table, objects, err);
+    if (!rc)
+        rc = take_objects(boxed, table, err);
     if (rc)
         st_dataset_drop(data);
     else

@@ -8,9 +8,10 @@
 #include "source/annotated/annotated.h"
 
 enum st_boxed_fields {
-    ST_BOXED_COCO, /* image, boxes, labels, area, iscrowd, image_id */
-    ST_BOXED_VOC,  /* image, boxes, labels, difficult */
-    ST_BOXED_YOLO, /* image, boxes, labels */
+    ST_BOXED_COCO,           /* image, boxes, labels, area, iscrowd, image_id */
+    ST_BOXED_COCO_KEYPOINTS, /* the same, and keypoints, float32 [n, k, 3] */
+    ST_BOXED_VOC,            /* image, boxes, labels, difficult */
+    ST_BOXED_YOLO,           /* image, boxes, labels */
 };
 
 /* Sample i is image i of `images`, files without fields, with the objects of image i of the table. Boxes

@@ -96,11 +96,13 @@ int st_boxed_open(struct stoker_dataset **out, const struct stoker_pairs *how,
     struct st_annotated table = {0};
     struct st_pairs pairs = {0};
     struct stoker_dataset *images = NULL, *data = NULL;
+    const bool points = how->layout == STOKER_PAIRS_COCO && how->keypoints;
+    const enum st_boxed_fields fields = points ? ST_BOXED_COCO_KEYPOINTS : layouts[how->layout].fields;
     int rc = layouts[how->layout].read(&table, &pairs, how, opt, err);
     if (!rc)
         rc = st_pairs_files(&images, &pairs, false, err);
     if (!rc)
-        rc = st_dataset_boxed(&data, images, &table, layouts[how->layout].fields, err);
+        rc = st_dataset_boxed(&data, images, &table, fields, err);
     if (!rc)
         rc = st_pairs_keep_classes(data, &table.classes, err);
     if (rc) {
