@@ -133,6 +133,7 @@ Py_buffer *ext_pixels(PyObject *images, PyObject *labels, struct stoker_pixels *
 
 /* ---- cv.c ---- */
 
+PyObject *ext_cv_level(PyObject *module, PyObject *none);
 PyObject *ext_cv_run(PyObject *module, PyObject *args);
 
 /* ---- pillow.c ---- */
