@@ -789,6 +789,10 @@ STOKER_API int stoker_cv_run(const char *op, const double *numbers, uint32_t num
                              const struct stoker_tensor *in, const struct stoker_tensor *out,
                              struct stoker_error *err);
 
+/* The kernels that stoker_cv_run uses on this CPU: "c", "neon", "sse2", "avx2" or "avx512". It has vector
+ * instructions of its own for the last two. Any thread. */
+STOKER_API const char *stoker_cv_level(void);
+
 /* Whether this is a JPEG (baseline, 8 bits, grey or three components) without any irregularity from its
  * first byte to its end marker, as far as that can be checked without decoding. Decoding such a file
  * does not fail. Any thread. */

@@ -90,6 +90,13 @@ static int acquire(PyObject *image, PyObject *out, PyObject *tables, Py_buffer b
     return IMAGES + (int)count;
 }
 
+PyObject *ext_cv_level(PyObject *module, PyObject *none)
+{
+    (void)module;
+    (void)none;
+    return PyUnicode_FromString(stoker_cv_level());
+}
+
 PyObject *ext_cv_run(PyObject *module, PyObject *args)
 {
     const struct ext_state *state = PyModule_GetState(module);

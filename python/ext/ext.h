@@ -138,6 +138,7 @@ PyObject *ext_through_table(PyObject *module, PyObject *args);
 
 /* ---- cv.c ---- */
 
+PyObject *ext_cv_level(PyObject *module, PyObject *none);
 PyObject *ext_cv_run(PyObject *module, PyObject *args);
 
 /* ---- pillow.c ---- */

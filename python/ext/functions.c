@@ -274,6 +274,7 @@ PyMethodDef ext_functions[] = {
     {"features", features, METH_NOARGS,
      "Return the features of this build: (kind, name, detail, present), ..."},
     {"ops", ops, METH_NOARGS, "Return the ops of pipelines: (name, help), ..."},
+    {"cv_level", ext_cv_level, METH_NOARGS, "Return the name of the kernels that cv_run uses."},
     {"cv_run", ext_cv_run, METH_VARARGS,
      "cv_run(op, numbers, tables, array, out): makes `out` by an operation with OpenCV's arithmetic."},
     {"decode", (PyCFunction)(void (*)(void))decode, METH_VARARGS | METH_KEYWORDS,

@@ -21,6 +21,8 @@ static enum st_cpu_level level_of_cpu(void)
     return (enum st_cpu_level)level;
 }
 
+const char *stoker_cv_level(void) { return st_cpu_level_name(level_of_cpu()); }
+
 static bool view_of(const struct stoker_tensor *array, struct st_view *out)
 {
     const int64_t *shape = array->shape, *stride = array->stride;

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 
 import numpy as np
@@ -12,7 +13,7 @@ from stoker._steps import cv
 
 cv2 = pytest.importorskip("cv2")
 
-LEVEL = next(detail for kind, detail, *_ in _ext.features() if kind == "kernels")
+LEVEL = _ext.cv_level()
 pytestmark = pytest.mark.skipif(LEVEL not in ("avx2", "avx512"), reason=f"OpenCV makes all of them on {LEVEL}")
 
 
@@ -38,11 +39,21 @@ def image(chance, channels=None, height=None, width=None):
     return out if channels > 1 else out[:, :, 0].copy()
 
 
+def made(function, *args, **named):
+    """The engine's result, also where calls are left to OpenCV because it is as fast."""
+    call = function._call(args, named)
+    with contextlib.suppress(_ext.Unsupported):
+        if call is not None:
+            return call.run()
+    return function(*args, **named)
+
+
 def check(name, *args, **named):
     function, original = cv.functions()[name], getattr(cv2, name)
     before = [a.tobytes() for a in args if isinstance(a, np.ndarray)]
     assert function.exact(*args, **named), (name, [getattr(a, "shape", a) for a in args], named)
-    ours, theirs = function(*args, **named), original(*args, **named)
+    ours, theirs = made(function, *args, **named), original(*args, **named)
+    assert np.array_equal(function(*args, **named), theirs)
     assert ours.shape == theirs.shape and ours.dtype == theirs.dtype
     assert np.array_equal(ours, theirs), (name, [getattr(a, "shape", a) for a in args], named)
     assert [a.tobytes() for a in args if isinstance(a, np.ndarray)] == before, "the input has changed"
@@ -153,7 +164,7 @@ def test_views_are_read_where_they_lie(chance):
         assert np.array_equal(resized, cv2.resize(np.ascontiguousarray(view), (50, 40)))
         for flags in (cv2.INTER_NEAREST, cv2.INTER_LINEAR):
             matrix = np.array([[0.8, 0.3, -4.0], [-0.2, 1.1, 6.5]])
-            warped = cv.functions()["warpAffine"](view, matrix, (80, 90), flags=flags)
+            warped = made(cv.functions()["warpAffine"], view, matrix, (80, 90), flags=flags)
             assert np.array_equal(warped, cv2.warpAffine(np.ascontiguousarray(view), matrix, (80, 90), flags=flags))
 
 
@@ -188,6 +199,17 @@ def test_an_operation_that_differs_from_the_installed_opencv_is_left_to_it(chanc
     array = image(chance, 3, 40, 50)
     assert function.exact(array, (20, 20)) and not function.exact(array, (20, 20), interpolation=cv2.INTER_AREA)
     assert np.array_equal(function(array, (20, 20), None, 0, 0, 3), cv2.resize(array, (20, 20), interpolation=3) ^ 1)
+
+
+def test_calls_for_which_opencv_is_as_fast_are_left_to_it(chance):
+    array = image(chance, 3, 40, 50)
+    calls = []
+    function = cv.Function("warpAffine", cv._warp_affine, list)
+    function.compare(lambda *args, **named: calls.append(named))
+    function(array, np.eye(2, 3), (50, 40), flags=cv2.INTER_LINEAR)
+    assert not calls
+    function(array, np.eye(2, 3), (50, 40), flags=cv2.INTER_NEAREST)
+    assert calls == [{"flags": cv2.INTER_NEAREST}]
 
 
 def test_threads_beside_each_other(chance):

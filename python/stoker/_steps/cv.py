@@ -36,6 +36,7 @@ class Call(NamedTuple):
     numbers: tuple[float, ...] = ()
     tables: tuple[Array, ...] = ()
     variant: float = 0  # of the operation's arithmetic
+    pays: bool = True  # OpenCV is not faster
 
     def run(self) -> Array:
         shape = (self.height, self.width) if self.channels == 1 else (self.height, self.width, self.channels)
@@ -72,7 +73,7 @@ def _resize(
     src: Any, dsize: Any, dst: Any = None, fx: Any = 0, fy: Any = 0, interpolation: Any = 1
 ) -> Call | None:
     op, size, channels = _RESIZES.get(interpolation), _size(dsize), _channels(src)
-    if op is None or size is None or not channels or dst is not None:
+    if op is None or type(interpolation) is not int or fx or fy or size is None or not channels or dst is not None:
         return None
     return Call(op, src, size[1], size[0], channels)
 
@@ -80,7 +81,7 @@ def _resize(
 def _border(mode: Any, value: Any) -> tuple[float, ...] | None:
     """Return the numbers of a border: its kind, and a value for each of four channels."""
     values = tuple(value) if isinstance(value, (tuple, list)) else (value,)
-    if mode not in _BORDERS or len(values) > _CHANNELS or not all(isinstance(v, (int, float)) for v in values):
+    if type(mode) is not int or mode not in _BORDERS or len(values) > _CHANNELS or not all(isinstance(v, (int, float)) for v in values):
         return None
     numbers = (*map(float, values), *(_CHANNELS - len(values)) * (0.0,))
     return (float(mode), *numbers) if all(map(math.isfinite, numbers)) else None
@@ -101,11 +102,12 @@ def _warp(op: str, rows: int, args: tuple[Any, ...], dst: Any, flags: Any, mode:
         return None
     kind = flags & ~_INVERSE
     numbers = (*matrix.ravel().tolist(), float(flags & _INVERSE != 0), float(kind), *border)
-    return Call(op, src, size[1], size[0], channels, numbers, (), kind)
+    return Call(op, src, size[1], size[0], channels, numbers, (), kind, kind == _LINEAR)
 
 
 _WARPED = (1, 3, 4)  # channels: OpenCV warps two with other arithmetic
-_NEAREST_LINEAR = (0, 1)
+_LINEAR = 1
+_NEAREST_LINEAR = (0, _LINEAR)
 
 
 def _warp_affine(
@@ -129,7 +131,9 @@ def _remap(
     src: Any, map1: Any, map2: Any, interpolation: Any, dst: Any = None, borderMode: Any = 0, borderValue: Any = 0
 ) -> Call | None:
     channels, border = _channels(src), _border(borderMode, borderValue)
-    if channels not in _WARPED or border is None or dst is not None or interpolation not in _NEAREST_LINEAR:
+    if channels not in _WARPED or border is None or dst is not None:
+        return None
+    if type(interpolation) is not int or interpolation not in _NEAREST_LINEAR:
         return None
     if map2 is None:
         if not _is_map(map1, 3) or map1.shape[2] != 2:
@@ -138,7 +142,8 @@ def _remap(
         return None
     tables = (map1,) if map2 is None else (map1, map2)
     height, width = map1.shape[:2]
-    return Call("remap", src, height, width, channels, (float(interpolation), *border), tables, interpolation)
+    numbers, pays = (float(interpolation), *border), interpolation == _LINEAR
+    return Call("remap", src, height, width, channels, numbers, tables, interpolation, pays)
 
 
 def _arrays(*sizes: tuple[int, int]) -> list[Array]:
@@ -212,18 +217,18 @@ class Function:
     def _call(self, args: tuple[Any, ...], named: dict[str, Any]) -> Call | None:
         try:
             call = self._read(*args, **named)
-        except TypeError:  # arguments that the function does not have: OpenCV says which
+        except (TypeError, ValueError):  # arguments that the function does not have: OpenCV says which
             return None
         return None if call is None or (call.op, call.variant) in self._differ else call
 
     def exact(self, *args: Any, **named: Any) -> bool:
-        """Return whether the engine would make this, and not OpenCV. Nothing is computed: points of a warp that are far
-        outside of the image, or no numbers, are only found then, and left to OpenCV."""
+        """Return whether the engine has this with OpenCV's bytes. Nothing is computed: points of a warp that are far
+        outside of the image, or no numbers, are found later, and left to OpenCV."""
         return self._call(args, named) is not None
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         call = self._call(args, named)
-        if call is not None:
+        if call is not None and call.pays:
             with contextlib.suppress(_ext.Unsupported):
                 return call.run()
         assert self._original is not None
@@ -268,7 +273,7 @@ def functions() -> dict[str, Function]:
     if _compared is None:
         import cv2
 
-        level = next(detail for kind, detail, *_ in _ext.features() if kind == "kernels")
-        usable = [f for f in _FUNCTIONS if f.compare(original_of(getattr(cv2, f.__name__)))] if level in _VECTORS else []
+        known = _FUNCTIONS if _ext.cv_level() in _VECTORS else []
+        usable = [function for function in known if function.compare(original_of(getattr(cv2, function.__name__)))]
         _compared = {function.__name__: function for function in usable}
     return _compared
