@@ -16,6 +16,7 @@ import pytest
 import stoker
 import torch
 import torchvision.transforms as V1
+from conftest import picture
 from PIL import Image, ImageChops, ImageOps
 from stoker import datasets as D
 from stoker import transforms as T
@@ -195,18 +196,49 @@ def test_boxes_that_are_removed_take_their_labels_along(root):
         assert sample[1].dtype == np.float32 and type(sample[1]) is np.ndarray
 
 
-@pytest.mark.parametrize("own", [[], [keep]])
-def test_boxes_that_only_torchvision_turns(root, own):
+def test_boxes_turn_in_the_engine_and_behind_a_step_of_ones_own(root):
     turn = [T.RandomRotation((90, 90), expand=True), T.ToTensor()]
-    with pytest.raises(stoker.Unsupported, match="random_rotation"):
-        D.CocoDetection(root / "images", root / "boxes.json", T.Compose(turn))[0]
-    data = D.CocoDetection(root / "images", root / "boxes.json", transforms=T.Compose([T.Resize((40, 60)), *own, *turn]))
-    for image, boxes, *_ in data:
-        assert image.shape == (3, 60, 40) and (boxes[:, 2] > boxes[:, 0]).all() and boxes.max() <= 60
-    loader = stoker.DataLoader(data, 5)
-    plan = {row.stage: row for row in loader.explain().rows}
-    assert "cannot follow random_rotation" in str(plan) or own
-    assert sum(len(batch[1]) for batch in loader) == 10
+    made = []
+    for own in ([], [keep]):
+        steps = T.Compose([T.Resize((40, 60)), *own, *turn])
+        data = D.CocoDetection(root / "images", root / "boxes.json", transforms=steps)
+        made.append([(image, boxes) for image, boxes, *_ in data])
+        assert sum(len(batch[1]) for batch in stoker.DataLoader(data, 5)) == 10
+    for (image, boxes), (other, others) in zip(*made, strict=True):
+        assert torch.equal(image, torch.as_tensor(other)) and image.shape == (3, 60, 40)
+        assert np.allclose(boxes, others, rtol=0, atol=1e-4)
+
+
+def test_boxes_change_their_format_behind_a_step_of_ones_own(root):
+    for own in ([], [keep]):
+        steps = T.Compose([*own, T.ConvertBoundingBoxFormat("cxcywh"), T.ToTensor()])
+        data = D.CocoDetection(root / "images", root / "boxes.json", transforms=steps)
+        plain = D.CocoDetection(root / "images", root / "boxes.json")
+        for sample, before in zip(data, plain, strict=True):
+            left, top, right, bottom = np.asarray(before[1]).T
+            assert np.allclose(np.asarray(sample[1]).T, [(left + right) / 2, (top + bottom) / 2, right - left, bottom - top])
+
+
+def test_boxes_of_another_format_reach_steps_of_ones_own_as_corners(root, tmp_path):
+    (tmp_path / "images").mkdir()
+    (tmp_path / "labels").mkdir()
+    picture(1, 200, 100).save(tmp_path / "images" / "1.png")
+    (tmp_path / "labels" / "1.txt").write_text("1 0.5 0.5 0.1 0.2\n")
+    seen = []
+
+    def look(image, target):
+        seen.append((str(target["boxes"].format), target["boxes"].tolist(), sorted(target)))
+        return image, target
+
+    data = D.YOLODetection(tmp_path / "images", transforms=T.Compose([look, T.ToTensor()]))
+    assert np.asarray(data[0][1]).tolist() == [[90, 40, 110, 60]]
+    assert seen == [("BoundingBoxFormat.XYXY", [[90, 40, 110, 60]], ["boxes", "labels"])]
+
+
+def test_key_points_and_steps_of_ones_own_are_refused(root):
+    steps = T.Compose([keep, T.ToTensor()])
+    with pytest.raises(NotImplementedError, match="key points only follow steps of the engine"):
+        D.CocoDetection(root / "images", root / "boxes.json", transforms=steps, keypoints=True)
 
 
 def test_subsets_and_concatenations(root):

@@ -21,7 +21,7 @@ from .._steps.single import as_pnm
 from .base import Classes, EngineDataset, opened
 from .fields import IMAGE, Fields, fields_text, first_of, sample, worked_on
 from .file_options import Where, boxes_text, joined, masks_text, where_options
-from .in_python import engine_text, key_of
+from .in_python import engine_text
 from .joint import Joint, joint_of
 
 __all__ = [
@@ -46,7 +46,6 @@ class FieldDataset(EngineDataset):
         if transforms is not None:
             self._check_joint(transform, transforms)
         self.is_joint = transforms is not None
-        self._refused: tuple[str, str | None] | None = None  # the latest pipeline that refusal() was asked about
         self._undecoded: tuple[_ext.Dataset, _ext.Dataset | None] | None = None  # made of the first one
         super().__init__(transforms if self.is_joint else transform)
         transform = self.transform
@@ -75,9 +74,6 @@ class FieldDataset(EngineDataset):
 
     def _text(self) -> str | None:
         text = super()._text()
-        if text is not None and self.is_joint and self.refusal(text) is not None:
-            self._called = key_of(self.transform), self._python_call()
-            return None
         if text is None and (self._masks or self._boxes) is not None and not self.is_joint:
             what = "mask" if self._masks else "boxes"
             raise NotImplementedError(
@@ -89,20 +85,7 @@ class FieldDataset(EngineDataset):
     def _python_call(self) -> Any:
         if not self.is_joint:
             return super()._python_call()
-        return joint_of(self.transform, self._masks, self._boxes, self.refusal)
-
-    def refusal(self, text: str) -> str | None:
-        """Return why boxes cannot follow a pipeline of the engine; None if they can."""
-        if self._boxes is None:
-            return None
-        if self._refused is None or self._refused[0] != text:
-            options = {"masks": self._masks, "boxes": self._boxes}
-            try:
-                _ext.Loader(self._engine(), _ext.Pipeline(text), workers=0, order="given", **options)
-                self._refused = text, None
-            except _ext.Unsupported as reason:
-                self._refused = text, str(reason)
-        return self._refused[1]
+        return joint_of(self.transform, self._masks, self._boxes)
 
     def _subset(self, indices: Sequence[int]) -> _ext.Dataset:
         return self._engine().subset(np.asarray(indices, np.int64))

@@ -55,20 +55,17 @@ class Joint:
     """A transform of images with their targets.
 
     `masks` and `boxes` are the names of fields, for boxes each with the names of what belongs to them. With one mask and no
-    boxes the target is the mask; otherwise it is a dict of all these parts. `refusal` returns why the engine cannot run a
-    pipeline with them, or None.
+    boxes the target is the mask; otherwise it is a dict of all these parts.
     """
 
-    def __init__(
-        self, transform: Any, masks: list[str], boxes: list[list[str]], refusal: Callable[[str], str | None]
-    ) -> None:
+    def __init__(self, transform: Any, masks: list[str], boxes: list[list[str]]) -> None:
         self.masks = masks
         self.boxes = [group[0] for group in boxes]
         self._others = [name for group in boxes for name in group[1:]]
         self.names = [*masks, *self.boxes, *self._others]
         self._alone = len(self.names) == 1 and bool(masks)
         steps = list(_steps_of(transform))
-        count = _known_at_first(steps, refusal)
+        count = _known_at_first(steps)
         head = Compose(steps[:count])
         self.text = engine_text(head) or ""  # what the engine does before
         self.makes_tensor = head._makes_tensor
@@ -244,7 +241,7 @@ def _is_known(step: Any) -> bool:
     return True
 
 
-def _known_at_first(steps: list[Any], refusal: Callable[[str], str | None]) -> int:
+def _known_at_first(steps: list[Any]) -> int:
     """Return how many of the first steps the engine runs."""
     for count in range(1, len(steps) + 1):
         try:
@@ -253,7 +250,7 @@ def _known_at_first(steps: list[Any], refusal: Callable[[str], str | None]) -> i
         except (NotImplementedError, ValueError):
             return count - 1
         # Boxes come from the engine as left, top, right, bottom: torchvision's v2 says of tensors what else they are.
-        if refusal(text) is not None or "convert_bounding_box_format" in text:
+        if "convert_bounding_box_format" in text:
             return count - 1
     return len(steps)
 
@@ -277,8 +274,13 @@ def _for_batch(part: Any) -> Any:
     return part
 
 
-def joint_of(transform: Any, masks: str | None, boxes: str | None, refusal: Callable[[str], str | None]) -> Joint:
+def joint_of(transform: Any, masks: str | None, boxes: str | None) -> Joint:
     """Return what applies a transform to images with these masks and boxes, named as the engine takes them."""
+    if "=points" in (boxes or ""):
+        raise NotImplementedError(
+            f"transforms={transform!r} has a step that the engine does not have, and key points only follow steps of the "
+            "engine: remove that step, or leave out keypoints="
+        )
     # Without their format: the engine has made it left, top, right, bottom in pixels.
     groups = [re.sub("=[^+]*", "", group).split("+") for group in boxes.split(",")] if boxes else []
-    return Joint(transform, masks.split(",") if masks else [], groups, refusal)
+    return Joint(transform, masks.split(",") if masks else [], groups)

@@ -121,12 +121,6 @@ def _common_text(leaves: Sequence[Leaf], blockers: list[Blocker]) -> str:
 
 def _text_of(leaf: Leaf, blockers: list[Blocker]) -> str:
     text = pipeline_text(leaf.transform, grey=leaf.grey)
-    if isinstance(leaf.dataset, FieldDataset) and leaf.dataset.is_joint:
-        refusal = leaf.dataset.refusal(text)
-        if refusal is not None:
-            why, _, remedy = refusal.partition(": ")
-            blockers.append(Blocker(TRANSFORM, why, remedy))
-        return text
     if isinstance(leaf.transform, Transform):
         return text  # written for the engine: its author shall see the engine's error when the pipeline is opened
     try:

@@ -21,6 +21,7 @@ from .._base.unmodified import original_of
 _SIDE = 32766  # pixels at most
 _CHANNELS = 4
 _VECTORS = ("avx2", "avx512")  # with which the engine is faster than OpenCV
+_GREY = 1
 
 Array = np.ndarray[Any, Any]
 
@@ -75,7 +76,7 @@ def _resize(
     op, size, channels = _RESIZES.get(interpolation), _size(dsize), _channels(src)
     if op is None or type(interpolation) is not int or fx or fy or size is None or not channels or dst is not None:
         return None
-    return Call(op, src, size[1], size[0], channels)
+    return Call(op, src, size[1], size[0], channels, pays=op != "resize_nearest" or _ext.cv_level() == "avx512")
 
 
 def _border(mode: Any, value: Any) -> tuple[float, ...] | None:
@@ -102,7 +103,7 @@ def _warp(op: str, rows: int, args: tuple[Any, ...], dst: Any, flags: Any, mode:
         return None
     kind = flags & ~_INVERSE
     numbers = (*matrix.ravel().tolist(), float(flags & _INVERSE != 0), float(kind), *border)
-    return Call(op, src, size[1], size[0], channels, numbers, (), kind, kind == _LINEAR)
+    return Call(op, src, size[1], size[0], channels, numbers, (), kind, kind == _LINEAR and channels != _GREY)
 
 
 _WARPED = (1, 3, 4)  # channels: OpenCV warps two with other arithmetic
@@ -142,7 +143,7 @@ def _remap(
         return None
     tables = (map1,) if map2 is None else (map1, map2)
     height, width = map1.shape[:2]
-    numbers, pays = (float(interpolation), *border), interpolation == _LINEAR
+    numbers, pays = (float(interpolation), *border), interpolation == _LINEAR and channels != _GREY
     return Call("remap", src, height, width, channels, numbers, tables, interpolation, pays)
 
 
