@@ -222,8 +222,8 @@ STOKER_API int stoker_dataset_concat(struct stoker_dataset **out, struct stoker_
 /* Selected samples, in any order, with repetitions allowed; the indices are copied: */
 STOKER_API int stoker_dataset_subset(struct stoker_dataset **out, struct stoker_dataset *data,
                                      const uint64_t *indices, uint64_t count, struct stoker_error *err);
-/* All samples, with their first image as a field of bytes, which loaders do not decode. STOKER_EUNSUPPORTED
- * if it is not encoded: */
+/* All samples, with their first image as a field of bytes, which loaders do not decode.
+ * STOKER_EUNSUPPORTED if it is not encoded: */
 STOKER_API int stoker_dataset_encoded(struct stoker_dataset **out, struct stoker_dataset *data,
                                       struct stoker_error *err);
 /* Images of one dataset with the masks of another, both without fields, in the same order: */
@@ -789,8 +789,8 @@ STOKER_API int stoker_cv_run(const char *op, const double *numbers, uint32_t num
                              const struct stoker_tensor *in, const struct stoker_tensor *out,
                              struct stoker_error *err);
 
-/* The kernels that stoker_cv_run uses on this CPU: "c", "neon", "sse2", "avx2" or "avx512". It has vector
- * instructions of its own for the last two. Any thread. */
+/* The kernels that stoker_cv_run uses on this CPU: "c", "neon", "sse2", "avx2" or "avx512". It has
+ * vector instructions of its own for the last two. Any thread. */
 STOKER_API const char *stoker_cv_level(void);
 
 /* Whether this is a JPEG (baseline, 8 bits, grey or three components) without any irregularity from its

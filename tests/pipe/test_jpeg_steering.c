@@ -291,9 +291,9 @@ static struct plant photographs(uint32_t cpus)
 
 /* The most that the hardware should do beside a training step. With two CPUs no worker works beside it,
  * and its threads decode what they have time for. */
-static double hardware_most(uint32_t cpus, const struct result *best)
+static double hardware_most(uint32_t cpus, struct result best)
 {
-    return cpus > THREADS + 1 ? best->hardware + 0.1 : 0.8;
+    return cpus > THREADS + 1 ? best.hardware + 0.1 : 0.8;
 }
 
 static void near_the_best_share(void)
@@ -306,7 +306,7 @@ static void near_the_best_share(void)
             plant.launch_us = steps[k] > 0 ? plant.launch_us : 0;
             const struct result best = best_fixed(plant), got = simulate(&plant, 10, 4);
             const bool pace = got.rate > (steps[k] > 0 ? 0.98 : 0.93) * best.rate;
-            ok(pace && (steps[k] == 0 || (got.late < 0.02 && got.hardware < hardware_most(cpus, &best))),
+            ok(pace && (steps[k] == 0 || (got.late < 0.02 && got.hardware < hardware_most(cpus, best))),
                "%u CPUs, steps of %.0f ms: %.0f images/s (best fixed share %.0f), %.0f %% by hardware (%.0f %%), "
                "%.1f %% of the batches late",
                cpus, steps[k] / 1000, got.rate, best.rate, 100 * got.hardware, 100 * best.hardware, 100 * got.late);

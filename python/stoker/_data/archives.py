@@ -16,10 +16,9 @@ from typing import Any, ClassVar, Unpack
 import numpy as np
 
 from .. import _ext
-from .._base.tensors import to_numpy
 from .._steps.single import as_pnm
 from .base import Classes, EngineDataset, opened
-from .fields import IMAGE, Fields, fields_text, first_of, sample, worked_on
+from .fields import IMAGE, Fields, fields_text, first_of, pixels_of, sample, worked_on
 from .file_options import Where, boxes_text, joined, masks_text, where_options
 from .in_python import engine_text
 from .joint import Joint, joint_of
@@ -122,7 +121,7 @@ class FieldDataset(EngineDataset):
             batch = self._batch_of(index, "")
             return sample(engine, batch, "", self._in_python(_pillows(batch)))
         batch = self._batch_of(index, "", encoded)
-        values = list(sample(encoded, batch, "", None if batch.images is None else _pixels(batch)))
+        values = list(sample(encoded, batch, "", None if batch.images is None else pixels_of(batch)))
         try:
             image = opened(values[at])
         except Exception as reason:
@@ -158,19 +157,12 @@ class FieldDataset(EngineDataset):
     def _image(self, batch: _ext.Batch) -> Any:
         if self.transform is not None:
             return self._finished(batch)
-        return None if batch.images is None else _pixels(batch)
-
-
-def _pixels(batch: _ext.Batch) -> np.ndarray:
-    """Return the image of a batch of one, height x width x channels."""
-    images: Any = batch.images
-    pixels = to_numpy(images[0]) if batch.ragged else to_numpy(images)[0]
-    return np.ascontiguousarray(pixels.transpose(1, 2, 0))
+        return None if batch.images is None else pixels_of(batch)
 
 
 def _pillows(batch: _ext.Batch) -> Any:
     """Return the same as Pillow's image; from a file, so that it may be lazy."""
-    return opened(as_pnm(_pixels(batch)))
+    return opened(as_pnm(pixels_of(batch)))
 
 
 class _Files(Classes, FieldDataset):

@@ -150,3 +150,10 @@ def sample(dataset: _ext.Dataset, batch: _ext.Batch, pipeline: str, made: Any) -
         value.copy() if isinstance(value, np.ndarray) and value.base is not None else value
         for value in values
     )
+
+
+def pixels_of(batch: _ext.Batch) -> np.ndarray:
+    """Return the image of a batch of one, height x width x channels."""
+    images: Any = batch.images
+    pixels = to_numpy(images[0]) if batch.ragged else to_numpy(images)[0]
+    return np.ascontiguousarray(pixels.transpose(1, 2, 0))
