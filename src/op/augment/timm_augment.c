@@ -124,12 +124,22 @@ static double either_way(struct st_rng *rng, double x) { return st_rng_below(rng
 
 /* ---- moving pixels ------------------------------------------------------------------------------ */
 
+/* Sets one number of the identity: it shears or moves. */
+static void set(struct st_warp *warp, int k, double to)
+{
+    warp->map[k] = to;
+    warp->forward[k] = -to;
+}
+
 static int move(const struct timm_augment *a, double level, struct st_rng *rng, struct st_image *image,
                 struct stoker_error *err)
 {
     const int32_t width = st_image_width(image), height = st_image_height(image);
-    struct st_warp warp = {
-        .kind = ST_WARP_AFFINE, .width = width, .height = height, .map = {1, 0, 0, 0, 1, 0}};
+    struct st_warp warp = {.kind = ST_WARP_AFFINE,
+                           .width = width,
+                           .height = height,
+                           .map = {1, 0, 0, 0, 1, 0},
+                           .forward = {1, 0, 0, 0, 1, 0}};
     struct st_warp_params how = a->warp;
     int rc = STOKER_OK;
     if (how.filter == ANY_FILTER)
@@ -138,12 +148,12 @@ static int move(const struct timm_augment *a, double level, struct st_rng *rng, 
     case ROTATE:
         rc = st_warp_rotation(&warp, either_way(rng, level * 30), false, NULL, width, height, name, err);
         break;
-    case SHEAR_X: warp.map[1] = either_way(rng, level * 0.3); break;
-    case SHEAR_Y: warp.map[3] = either_way(rng, level * 0.3); break;
-    case TRANSLATE_X: warp.map[2] = either_way(rng, level * a->translate); break;
-    case TRANSLATE_Y: warp.map[5] = either_way(rng, level * a->translate); break;
-    case TRANSLATE_X_REL: warp.map[2] = either_way(rng, level * a->translate) * width; break;
-    default: warp.map[5] = either_way(rng, level * a->translate) * height;
+    case SHEAR_X: set(&warp, 1, either_way(rng, level * 0.3)); break;
+    case SHEAR_Y: set(&warp, 3, either_way(rng, level * 0.3)); break;
+    case TRANSLATE_X: set(&warp, 2, either_way(rng, level * a->translate)); break;
+    case TRANSLATE_Y: set(&warp, 5, either_way(rng, level * a->translate)); break;
+    case TRANSLATE_X_REL: set(&warp, 2, either_way(rng, level * a->translate) * width); break;
+    default: set(&warp, 5, either_way(rng, level * a->translate) * height);
     }
     return rc < 0 ? rc : st_warp_run(&how, &warp, image, name, err);
 }
