@@ -128,6 +128,13 @@ def coco(root: Path) -> tuple[Path, Path]:
     return root / "images", root / "about.json"
 
 
+def yolo(root: Path) -> Path:
+    for i in range(COUNT):
+        put(root / "images" / f"{i:02}.png", encoded(i))
+        put(root / "labels" / f"{i:02}.txt", f"{i} 0.5 0.4 0.3 0.6\n" * (i % 3))
+    return root / "images"
+
+
 def parts(root: Path, transform: Any) -> list[datasets.EngineDataset]:
     (root / "a").mkdir()
     (root / "b").mkdir()
@@ -183,6 +190,7 @@ EVERY = {
     "VOCSegmentation": lambda root: datasets.VOCSegmentation(voc(root), transform=CHANCE),
     "VOCDetection": lambda root: datasets.VOCDetection(voc(root), transform=CHANCE),
     "CocoDetection": lambda root: datasets.CocoDetection(*coco(root), CHANCE),
+    "YOLODetection": lambda root: datasets.YOLODetection(yolo(root), transform=CHANCE),
     "Concat": lambda root: datasets.Concat(parts(root, CHANCE)),
     "Subset": lambda root: datasets.Subset(datasets.Concat(parts(root, CHANCE)), [30, 3, 3, *range(15), -1]),
     "Mix": lambda root: datasets.Mix(parts(root, CHANCE), [1, 3], seed=4),

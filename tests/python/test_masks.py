@@ -269,13 +269,13 @@ def test_bad_masks(tmp_path, make, message, on_error):
 
 def test_a_step_that_only_python_has_is_refused(folder):
     with pytest.raises(NotImplementedError, match="without its mask: pass transforms="):
-        stoker.datasets.ImageMaskFolder(folder / "images", folder / "masks", lambda image: image)
+        stoker.datasets.ImageMaskFolder(folder / "images", folder / "masks", lambda image: image.rotate(5))
 
 
 def test_a_transform_that_is_replaced_is_refused_too(folder):
     """Otherwise Python would move the image, and leave the mask where it is."""
     data = stoker.datasets.ImageMaskFolder(folder / "images", folder / "masks", T.ToTensor())
-    data.transform = lambda image: image
+    data.transform = lambda image: image.rotate(5)
     with pytest.raises(NotImplementedError, match="without its mask: pass transforms="):
         data[0]
     with pytest.raises(NotImplementedError, match="without its mask: pass transforms="):

@@ -121,7 +121,7 @@ class RandomErasing(Transform):
         if not isinstance(value, (numbers.Number, str, tuple, list)):
             raise TypeError("Argument value should be either a number or str or a sequence")
         if isinstance(value, str) and value not in ("random", "random_color"):
-            raise ValueError("If value is str, it should be 'random' or 'random_color'")
+            raise ValueError("If value is str, it should be 'random'")  # torchvision's words
         check_ranges(scale, ratio)
         if scale[0] < 0 or scale[1] > 1:
             raise ValueError("Scale should be between 0 and 1")
