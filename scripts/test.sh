@@ -59,9 +59,9 @@ layer_c() {
 }
 # A build with a sanitizer takes longer than its tests: -O1 and line numbers without other debug information save more
 # there than they cost here. Of UBSan's checks two take a fifth of the build, and what they find faults under
-# AddressSanitizer anyway; mold links in half the time. The heaviest tests do a part of their repetitions, here and
+# AddressSanitizer anyway; mold links in half the time. The heaviest tests do a tenth of their repetitions, here and
 # emulated.
-SHARE=20
+SHARE=10
 sanitized_layer() {
     STOKER_TEST_SHARE=$SHARE CC_LD=mold c_layer "$@" -Dbuildtype=debugoptimized -Doptimization=1
 }
@@ -82,7 +82,7 @@ layer_cross() {
         # Meson reads the flags in it only once.
         if ! stamp_is build/.stamp-cross "$(cat "$file")"; then rm -rf build/test-cross; fi
         stamp_set build/.stamp-cross "$(cat "$file")"
-        PATIENCE=4 STOKER_TEST_SHARE=$((SHARE / 2)) c_layer cross -Dcuda=disabled --cross-file "$file"
+        PATIENCE=4 STOKER_TEST_SHARE=$SHARE c_layer cross -Dcuda=disabled --cross-file "$file"
     else
         tap_layer cross echo "ok 1 - the tests of the other architecture # SKIP $(tail -n 1 "$log")"
     fi
