@@ -7,7 +7,7 @@ export PYTHON STOKER_URL
 all:   ; @scripts/build.sh
 demo:  ; @scripts/build.sh torch && .venv/bin/stoker demo
 test:  ; @scripts/test.sh
-check: ; @STOKER_TEST_SHARE=20 scripts/test.sh checks c quick
+check: ; @STOKER_TEST_SHARE=20 WITHOUT='pipe/memory|soak/.*' scripts/test.sh checks c quick
 bench: ; @scripts/bench.sh
 .PHONY: docs
 docs:  ; @scripts/docs.sh
