@@ -17,6 +17,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import torch
 from PIL import Image
 from torchvision import transforms as T
@@ -32,7 +33,7 @@ class AddNoise:
     """A step that no loader knows."""
 
     def __call__(self, image):
-        return image.point(lambda value: value ^ 1)
+        return Image.fromarray(np.asarray(image) ^ 1)
 
 
 TRANSFORMS = {
@@ -91,37 +92,46 @@ def run(loader, seconds):
     return images / took, (cpu_seconds() - cpu) / images * 1000
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def arguments(description, choices, batch, images):
+    parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=5)
-    parser.add_argument("--batch", type=int, default=64)
-    parser.add_argument("--images", type=int, default=1000)
-    parser.add_argument("--transform", choices=TRANSFORMS, nargs="*", default=list(TRANSFORMS))
+    parser.add_argument("--batch", type=int, default=batch)
+    parser.add_argument("--images", type=int, default=images)
+    parser.add_argument("--transform", choices=choices, nargs="*", default=list(choices))
     asked = parser.parse_args()
     endings = (".jpg", ".jpeg", ".png")
-    paths = sorted(path for path in asked.folder.rglob("*") if path.suffix.lower() in endings)[: asked.images]
-    if not paths:
+    asked.paths = sorted(path for path in asked.folder.rglob("*") if path.suffix.lower() in endings)[: asked.images]
+    if not asked.paths:
         sys.exit(f"{asked.folder} has no images")
     torch.set_num_threads(1)
+    return asked
+
+
+def compare(name, data, asked):
+    """Print how fast both loaders are with a dataset, in turns."""
+    found = {}
+    for _ in range(asked.rounds):
+        for who, kind in (("torch", torch.utils.data.DataLoader), ("stoker", stoker.DataLoader)):
+            more = {"persistent_workers": True} if asked.workers else {}
+            loader = kind(data, asked.batch, shuffle=True, num_workers=asked.workers, **more)
+            found.setdefault(who, []).append(run(loader, asked.seconds))
+            del loader
+    rates = {who: [statistics.median(part) for part in zip(*runs, strict=True)] for who, runs in found.items()}
+    (theirs, their_cpu), (ours, our_cpu) = rates["torch"], rates["stoker"]
+    print(
+        f"{name:20} torch {theirs:7.0f} img/s {their_cpu:6.2f} CPU s/1,000   stoker {ours:7.0f} img/s "
+        f"{our_cpu:6.2f}   {ours / theirs:.2f} times; by CPU time {their_cpu / our_cpu:.2f}",
+        flush=True,
+    )
+
+
+def main():
+    asked = arguments(__doc__, TRANSFORMS, batch=64, images=1000)
     for name in asked.transform:
-        data = Photos(paths, TRANSFORMS[name])
-        found = {}
-        for _ in range(asked.rounds):
-            for who, kind in (("torch", torch.utils.data.DataLoader), ("stoker", stoker.DataLoader)):
-                more = {"persistent_workers": True} if asked.workers else {}
-                loader = kind(data, asked.batch, shuffle=True, num_workers=asked.workers, **more)
-                found.setdefault(who, []).append(run(loader, asked.seconds))
-                del loader
-        rates = {who: [statistics.median(part) for part in zip(*runs, strict=True)] for who, runs in found.items()}
-        (theirs, their_cpu), (ours, our_cpu) = rates["torch"], rates["stoker"]
-        print(
-            f"{name:14} torch {theirs:7.0f} img/s {their_cpu:6.2f} CPU s/1,000   stoker {ours:7.0f} img/s "
-            f"{our_cpu:6.2f}   {ours / theirs:.2f} times; by CPU time {their_cpu / our_cpu:.2f}",
-            flush=True,
-        )
+        compare(name, Photos(asked.paths, TRANSFORMS[name]), asked)
 
 
 if __name__ == "__main__":

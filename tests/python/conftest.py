@@ -172,3 +172,17 @@ def watch(tmp_path, prepared):
         return Run(prepared, run_in(prepared, script, *args, **more))
 
     return watched
+
+
+@pytest.fixture()
+def engine_runs(monkeypatch):
+    """How many edits each call of the engine was given."""
+    from stoker._lazy import pixels
+
+    runs = []
+    for kind in (pixels.Encoded, pixels.Decoded):
+        run = kind.run
+        monkeypatch.setattr(
+            kind, "run", lambda self, single, edits, run=run: runs.append(len(edits)) or run(self, single, edits)
+        )
+    return runs

@@ -85,20 +85,6 @@ def transform_of_arrays(transform):
     return run
 
 
-@pytest.fixture()
-def engine_runs(monkeypatch):
-    """How many edits each call of the engine was given."""
-    from stoker._lazy import pixels
-
-    runs = []
-    for kind in (pixels.Encoded, pixels.Decoded):
-        run = kind.run
-        monkeypatch.setattr(
-            kind, "run", lambda self, single, edits, run=run: runs.append(len(edits)) or run(self, single, edits)
-        )
-    return runs
-
-
 @pytest.mark.parametrize("name", ["training", "eval", "eval, squash", "eval, not square", "no augmentation", "keep ratio, random crop"])
 def test_the_engine_makes_the_whole_sample(name, engine_runs):
     """One call for each image: also the first and the last step, and means that are tensors."""

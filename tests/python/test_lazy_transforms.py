@@ -85,20 +85,6 @@ def test_what_is_not_drawn_is_torchvisions_to_the_bit(name):
             assert same(first, plain) and same(second, plain)
 
 
-@pytest.fixture()
-def engine_runs(monkeypatch):
-    """How many edits each call of the engine was given."""
-    from stoker._lazy import pixels
-
-    runs = []
-    for kind in (pixels.Encoded, pixels.Decoded):
-        run = kind.run
-        monkeypatch.setattr(
-            kind, "run", lambda self, single, edits, run=run: runs.append(len(edits)) or run(self, single, edits)
-        )
-    return runs
-
-
 @pytest.mark.parametrize(
     ("name", "edits"),
     [
