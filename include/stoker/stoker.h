@@ -1223,14 +1223,14 @@ STOKER_API void stoker_gpu_watch_close(struct stoker_gpu_watch *watch);
  *     cv2.resize with INTER_NEAREST, INTER_LINEAR or INTER_AREA, to the size of `out`.
  *
  *   warp_affine, warp_perspective
- *     cv2.warpAffine and cv2.warpPerspective. The numbers are those of the map (6 or 9), row by row;
- *     whether it is the inverse already (WARP_INVERSE_MAP: 1); then those of remap.
+ *     cv2.warpAffine and cv2.warpPerspective with INTER_LINEAR. The numbers are those of the map (6 or 9),
+ *     row by row; whether it is the inverse already (WARP_INVERSE_MAP: 1); then those of remap.
  *
  *   remap
- *     cv2.remap with float32 maps: two tables, or one of pairs. The numbers are the interpolation (0:
- *     nearest, 1: linear), OpenCV's number of the border (0 to 4) and the values of the border's four
- *     channels. STOKER_EUNSUPPORTED for points that are no numbers, for points far outside unless
- *     the border is constant, and for two channels.
+ *     cv2.remap with INTER_LINEAR and float32 maps: two tables, or one of pairs. The numbers are OpenCV's
+ *     number of the border (0 to 4) and the values of the border's four channels. STOKER_EUNSUPPORTED
+ *     for points that are no numbers, for points far outside unless the border is constant, and for two
+ *     channels.
  */
 
 /* [Resume]

@@ -61,7 +61,6 @@ static void draw_warp(struct trial *trial, uint64_t *state)
     trial->call.out.channels = trial->call.in.channels;
     trial->call.out.width = side(state);
     trial->call.out.height = side(state);
-    *next++ = between(state, 0, 1);
     *next++ = between(state, 0, 4);
     for (int c = 0; c < ST_CV_CHANNELS; c++)
         *next++ = between(state, -20, 300);

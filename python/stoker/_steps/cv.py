@@ -36,7 +36,6 @@ class Call(NamedTuple):
     channels: int
     numbers: tuple[float, ...] = ()
     tables: tuple[Array, ...] = ()
-    variant: float = 0  # of the operation's arithmetic
     pays: bool = True  # OpenCV is not faster
 
     def run(self) -> Array:
@@ -97,18 +96,16 @@ def _warp(op: str, rows: int, args: tuple[Any, ...], dst: Any, flags: Any, mode:
     channels, size, border = _channels(src), _size(dsize), _border(mode, value)
     if size is None or border is None or channels not in _WARPED or dst is not None or type(flags) is not int:
         return None
-    if flags & ~_INVERSE not in _NEAREST_LINEAR or type(matrix) is not np.ndarray or matrix.shape != (rows, 3):
+    if flags & ~_INVERSE != _LINEAR or type(matrix) is not np.ndarray or matrix.shape != (rows, 3):
         return None
     if matrix.dtype not in (np.float32, np.float64) or not np.isfinite(matrix).all():
         return None
-    kind = flags & ~_INVERSE
-    numbers = (*matrix.ravel().tolist(), float(flags & _INVERSE != 0), float(kind), *border)
-    return Call(op, src, size[1], size[0], channels, numbers, (), kind, kind == _LINEAR and channels != _GREY)
+    numbers = (*matrix.ravel().tolist(), float(flags & _INVERSE != 0), *border)
+    return Call(op, src, size[1], size[0], channels, numbers, pays=channels != _GREY)
 
 
 _WARPED = (1, 3, 4)  # channels: OpenCV warps two with other arithmetic
-_LINEAR = 1
-_NEAREST_LINEAR = (0, _LINEAR)
+_LINEAR = 1  # OpenCV makes the others faster than the engine did
 
 
 def _warp_affine(
@@ -134,7 +131,7 @@ def _remap(
     channels, border = _channels(src), _border(borderMode, borderValue)
     if channels not in _WARPED or border is None or dst is not None:
         return None
-    if type(interpolation) is not int or interpolation not in _NEAREST_LINEAR:
+    if type(interpolation) is not int or interpolation != _LINEAR:
         return None
     if map2 is None:
         if not _is_map(map1, 3) or map1.shape[2] != 2:
@@ -143,8 +140,7 @@ def _remap(
         return None
     tables = (map1,) if map2 is None else (map1, map2)
     height, width = map1.shape[:2]
-    numbers, pays = (float(interpolation), *border), interpolation == _LINEAR and channels != _GREY
-    return Call("remap", src, height, width, channels, numbers, tables, interpolation, pays)
+    return Call("remap", src, height, width, channels, border, tables, channels != _GREY)
 
 
 def _arrays(*sizes: tuple[int, int]) -> list[Array]:
@@ -176,7 +172,7 @@ def _warp_samples(rows: int) -> list[tuple[Any, ...]]:
     bottom = [] if rows == 2 else [[0.0011, -0.0007, 1]]
     return [
         (array, np.array(matrix + bottom, np.float64), (141, 117), None, flags, border, (7, 250, 99, 0))
-        for flags in (0, 1, 1 | _INVERSE)
+        for flags in (_LINEAR, _LINEAR | _INVERSE)
         for array in _arrays((96, 128), (40, 1))
         for matrix in maps
         for border in _BORDERS
@@ -188,8 +184,7 @@ def _remap_samples() -> list[tuple[Any, ...]]:
     xs = (x + 5 * np.sin(y / 7)).astype(np.float32)
     ys = (y * 0.9 + 4 * np.cos(x / 9)).astype(np.float32)
     return [
-        (array, *maps, interpolation, None, border, (7, 250, 99, 0))
-        for interpolation in _NEAREST_LINEAR
+        (array, *maps, _LINEAR, None, border, (7, 250, 99, 0))
         for array in _arrays((96, 128), (40, 1))
         for maps in ((xs, ys), (np.dstack([xs, ys]), None))
         for border in _BORDERS
@@ -210,7 +205,7 @@ class Function:
         self._read = read
         self._samples = samples
         self._original: Callable[..., Any] | None = None
-        self._differ: set[tuple[str, float]] = set()  # what gives other bytes than the installed OpenCV
+        self._differ: set[str] = set()  # what gives other bytes than the installed OpenCV
 
     def __repr__(self) -> str:
         return f"<cv2.{self.__name__} of the engine>"
@@ -220,7 +215,7 @@ class Function:
             call = self._read(*args, **named)
         except (TypeError, ValueError):  # arguments that the function does not have: OpenCV says which
             return None
-        return None if call is None or (call.op, call.variant) in self._differ else call
+        return None if call is None or call.op in self._differ else call
 
     def exact(self, *args: Any, **named: Any) -> bool:
         """Return whether the engine has this with OpenCV's bytes. Nothing is computed: points of a warp that are far
@@ -238,15 +233,14 @@ class Function:
     def compare(self, original: Callable[..., Any]) -> bool:
         """Leave out operations that give other bytes than OpenCV's function; return whether any is left."""
         self._original = original
-        left: set[tuple[str, float]] = set()
+        left: set[str] = set()
         for args in self._samples():
             call = self._read(*args)
             assert call is not None
-            what = (call.op, call.variant)
-            left.add(what)
+            left.add(call.op)
             ours, theirs = call.run(), original(*args)
             if ours.shape != theirs.shape or ours.tobytes() != theirs.tobytes():
-                self._differ.add(what)
+                self._differ.add(call.op)
         return bool(left - self._differ)
 
 

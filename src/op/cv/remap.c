@@ -46,7 +46,7 @@ static int run(const struct st_cv_call *call, struct stoker_error *err)
 
 const struct st_cv_op st_cv_remap = {
     .name = NAME,
-    .help = "cv2.remap with INTER_NEAREST or INTER_LINEAR",
+    .help = "cv2.remap with INTER_LINEAR",
     .least = ST_CV_WARP_NUMBERS,
     .most = ST_CV_WARP_NUMBERS,
     .least_tables = 1, /* of pairs */

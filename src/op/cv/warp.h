@@ -1,7 +1,8 @@
 /* warp.h - what the warps with OpenCV's arithmetic share: borders, and the inner loops
  *
- * Every pixel of the result comes from a point of the input, in float32: its nearest pixel, or a linear
- * mean of four, computed with fused multiplications and additions, as OpenCV does with FMA.
+ * Every pixel of the result comes from a point of the input, in float32: a linear mean of the four pixels
+ * around it, computed with fused multiplications and additions, as OpenCV does with FMA. There are no
+ * warps to the nearest pixel: OpenCV makes these faster than we did.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -33,8 +34,6 @@ struct st_cv_warp_rows {
     void (*perspective)(float *xs, float *ys, int32_t count, int32_t y, const float map[9]);
     /* Whether all coordinates are numbers from -most to most. */
     bool (*all_near)(const struct st_cv_points *points, float most);
-    void (*nearest)(const struct st_view *in, const struct st_cv_border_of *border,
-                    const struct st_cv_points *points, uint8_t *out);
     void (*linear)(const struct st_view *in, const struct st_cv_border_of *border,
                    const struct st_cv_points *points, uint8_t *out);
 };
@@ -44,12 +43,10 @@ const struct st_cv_warp_rows *st_cv_warp_rows_for(enum st_cpu_level level);
 /* The coordinate inside of an axis of `size` pixels that stands for one outside; not for constants. */
 int32_t st_cv_border_at(int32_t at, int32_t size, enum st_cv_border kind);
 
-/* What follows the map in the numbers of a warp: interpolation (0: nearest, 1: linear), the border's
- * kind, and the values of its channels. */
-enum { ST_CV_WARP_NUMBERS = 2 + ST_CV_CHANNELS };
+/* What follows the map in the numbers of a warp: the border's kind, and the values of its channels. */
+enum { ST_CV_WARP_NUMBERS = 1 + ST_CV_CHANNELS };
 struct st_cv_warp {
     const struct st_cv_warp_rows *rows;
-    bool linear;
     struct st_cv_border_of border;
     float *x, *y; /* of a row */
 };

@@ -68,14 +68,12 @@ int st_cv_warp_begin(struct st_cv_warp *warp, const struct st_cv_call *call, uin
     if (call->in.channels == 2)
         return st_fail(err, STOKER_EUNSUPPORTED, "%s: OpenCV warps two channels with other arithmetic",
                        op);
-    if (!st_cv_whole(call, at, 0, 1) ||
-        !st_cv_whole(call, at + 1, ST_CV_BORDER_CONSTANT, ST_CV_BORDER_REFLECT_101))
-        return st_fail(err, STOKER_EINVAL,
-                       "%s: interpolation %g must be 0 or 1, and the kind of border %g one from 0 to 4",
-                       op, numbers[0], numbers[1]);
-    *warp = (struct st_cv_warp){.linear = numbers[0] == 1, .border.kind = (enum st_cv_border)numbers[1]};
+    if (!st_cv_whole(call, at, ST_CV_BORDER_CONSTANT, ST_CV_BORDER_REFLECT_101))
+        return st_fail(err, STOKER_EINVAL, "%s: the kind of border %g must be one from 0 to 4", op,
+                       numbers[0]);
+    *warp = (struct st_cv_warp){.border.kind = (enum st_cv_border)numbers[0]};
     for (int c = 0; c < ST_CV_CHANNELS; c++)
-        warp->border.value[c] = (uint8_t)lrint(fmin(fmax(numbers[2 + c], 0), 255));
+        warp->border.value[c] = (uint8_t)lrint(fmin(fmax(numbers[1 + c], 0), 255));
     /* The vector loops count bytes in 32 bits, downwards from the first row. */
     const bool countable =
         call->in.stride >= 0 && (int64_t)call->in.stride * call->in.height <= INT32_MAX;
@@ -100,7 +98,6 @@ int st_cv_warp_row(const struct st_cv_warp *warp, const struct st_cv_call *call,
     if (!warp->rows->all_near(&points, most))
         return st_fail(err, STOKER_EUNSUPPORTED, "%s: row %d has points that are too far outside", op,
                        y);
-    (warp->linear ? warp->rows->linear : warp->rows->nearest)(&call->in, &warp->border, &points,
-                                                              st_row(&call->out, y));
+    warp->rows->linear(&call->in, &warp->border, &points, st_row(&call->out, y));
     return STOKER_OK;
 }

@@ -52,7 +52,7 @@ static int run(const struct st_cv_call *call, struct stoker_error *err)
 
 const struct st_cv_op st_cv_warp_perspective = {
     .name = NAME,
-    .help = "cv2.warpPerspective with INTER_NEAREST or INTER_LINEAR",
+    .help = "cv2.warpPerspective with INTER_LINEAR",
     .least = COMMON + ST_CV_WARP_NUMBERS,
     .most = COMMON + ST_CV_WARP_NUMBERS,
     .run = run,

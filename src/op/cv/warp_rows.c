@@ -134,14 +134,6 @@ static int32_t whole(float at)
     return !(at > -most) ? (int32_t)-most : at < most ? (int32_t)at : (int32_t)most;
 }
 
-static void nearest(const struct st_view *in, const struct st_cv_border_of *border,
-                    const struct st_cv_points *points, uint8_t *out)
-{
-    const size_t channels = (size_t)in->channels;
-    for (int32_t k = 0; k < points->count; k++, out += channels)
-        memcpy(out, fetch(in, border, whole(rintf(points->x[k])), whole(rintf(points->y[k]))), channels);
-}
-
 static void linear_pixel(const struct st_view *in, const struct st_cv_border_of *border, float x,
                          float y, uint8_t *out)
 {
@@ -442,57 +434,9 @@ static void linear(const struct st_view *in, const struct st_cv_border_of *borde
             memcpy(out, made, (size_t)(left < step ? left : step));
     }
 }
-
-#if defined(__AVX512F__)
-/* Sixteen pixels of one channel; false if some are outside of an image that goes on there, or are the
- * last of it. */
-static bool nearest_greys(const struct field *field, const float *xs, const float *ys, uint8_t *out)
-{
-    const struct st_view *in = field->in;
-    const __m512i x = _mm512_cvtps_epi32(_mm512_loadu_ps(xs)),
-                  y = _mm512_cvtps_epi32(_mm512_loadu_ps(ys));
-    const __m512i offset =
-        _mm512_add_epi32(_mm512_mullo_epi32(y, _mm512_set1_epi32((int32_t)in->stride)), x);
-    const __mmask16 inside = _mm512_cmplt_epu32_mask(x, _mm512_set1_epi32(in->width)) &
-                             _mm512_cmplt_epu32_mask(y, _mm512_set1_epi32(in->height));
-    if (_mm512_mask_cmpgt_epi32_mask(inside, offset, _mm512_set1_epi32(field->last)) ||
-        (inside != 0xffff && field->border->kind != ST_CV_BORDER_CONSTANT))
-        return false;
-    const __m512i filling = _mm512_set1_epi32(field->border->value[0]);
-    const __m512i pixels = _mm512_mask_i32gather_epi32(filling, inside, offset, in->data, 1);
-    _mm_storeu_si128((__m128i *)out, _mm512_cvtepi32_epi8(pixels));
-    return true;
-}
-#endif
-
-static void nearest(const struct st_view *in, const struct st_cv_border_of *border,
-                    const struct st_cv_points *points, uint8_t *out)
-{
-    const struct field field = field_of(in, border, 4);
-    const int32_t channels = in->channels, step = AT_ONCE * channels;
-    uint8_t made[MADE];
-    for (int32_t k = 0; k < points->count; k += AT_ONCE, out += step) {
-#if defined(__AVX512F__)
-        if (channels == 1 && k <= points->count - 2 * AT_ONCE &&
-            nearest_greys(&field, points->x + k, points->y + k, out)) {
-            k += AT_ONCE;
-            out += AT_ONCE;
-            continue;
-        }
-#endif
-        const __m256 x = _mm256_round_ps(_mm256_loadu_ps(points->x + k), _MM_FROUND_CUR_DIRECTION);
-        const __m256 y = _mm256_round_ps(_mm256_loadu_ps(points->y + k), _MM_FROUND_CUR_DIRECTION);
-        const int32_t left = (points->count - k) * channels;
-        uint8_t *to = left >= MADE ? out : made;
-        store_pixels(pixels_at(&field, whole_numbers(x), whole_numbers(y)), channels, to);
-        if (to == made)
-            memcpy(out, made, (size_t)(left < step ? left : step));
-    }
-}
 #endif
 
 const struct st_cv_warp_rows ST_CV_ROWS = {.affine = affine,
                                            .perspective = perspective,
                                            .all_near = all_near,
-                                           .nearest = nearest,
                                            .linear = linear};
