@@ -1,8 +1,8 @@
 /* warp.h - what the warps with OpenCV's arithmetic share: borders, and the inner loops
  *
- * Every pixel of the result comes from a point of the input, in float32: a linear mean of the four pixels
- * around it, computed with fused multiplications and additions, as OpenCV does with FMA. There are no
- * warps to the nearest pixel: OpenCV makes these faster than we did.
+ * Every pixel of the result comes from a point of the input, in float32: a linear mean of the four
+ * pixels around it, computed with fused multiplications and additions, as OpenCV does with FMA. There
+ * are no warps to the nearest pixel: OpenCV makes these faster than we did.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
