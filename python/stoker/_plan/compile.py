@@ -59,9 +59,11 @@ class Compiled:
 
 
 def compile_loader(
-    dataset: Any, collate_fn: Any, worker_init_fn: Any
+    dataset: Any, collate_fn: Any, worker_init_fn: Any, wanted: bool = True
 ) -> tuple[Compiled | None, list[Blocker]]:
-    """Return the dataset for the engine, or None and every reason why it cannot run there."""
+    """Return the dataset for the engine, or None and every reason why it cannot run there, or is not wanted there."""
+    if not wanted:
+        return None, [Blocker("", "compile=False")]
     why: list[Blocker] = []
     compiled = None
     try:
