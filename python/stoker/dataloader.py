@@ -249,8 +249,7 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         check_arguments(num_workers, timeout, prefetch_factor, compile, order, output, seed_by, on_error)
         share = find_share(shard, rank, world_size, sampler, batch_sampler, drop_last)
         batched = batch_size is not None or batch_sampler is not None
-        wanted = compile is not False
-        compiled, why = compile_loader(dataset, collate_fn, worker_init_fn, batched=batched, wanted=wanted)
+        compiled, why = compile_loader(dataset, collate_fn, worker_init_fn, batched=batched, wanted=compile is not False)
         if compiled is None:
             given |= refused_in_python(dataset, seed if share is None else None, seed_by, on_error)
             refuse_what_needs_the_engine(why, given)
