@@ -39,6 +39,8 @@ static const char *const ops[] = {
     "albu_noise grey=1 mean=-0.5,0.5 std=0,1",
     "albu_box_blur side=3,31",
     "albu_median_blur side=3,15",
+    "albu_gaussian_blur sigma=0.3,9",
+    "albu_gaussian_blur side=0,127",
     "albu_sharpen alpha=0,1 lightness=0,2",
     "albu_emboss alpha=0,1 strength=0,2",
 };
@@ -196,7 +198,9 @@ static void refusals(void)
         "albu_solarize threshold=0.6,0.5",             "albu_shift_rgb g=3,2",         "albu_shift_hsv value=3,2",
         "albu_jitter hue=0.3,-0.3",                    "albu_drop_channels count=2,1", "albu_drop_channels count=1,1.5",
         "albu_noise std=0.5,0.2",                      "albu_noise mean=0.5,0.2",      "albu_box_blur side=4,7",
-        "albu_box_blur side=7,3",                      "albu_median_blur side=3,8",    "albu_sharpen alpha=0.5,0.2",
+        "albu_gaussian_blur sigma=2,1",                "albu_gaussian_blur sigma=1,100",
+        "albu_gaussian_blur side=3,1.5",               "albu_box_blur side=7,3",
+        "albu_median_blur side=3,8",    "albu_sharpen alpha=0.5,0.2",
         "albu_emboss strength=0.5,0.2",                "albu_noise std=0.1,nan",
     };
     for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {

@@ -72,6 +72,7 @@ static int run_shift_hsv(const void *self, struct st_rng *rng, struct st_image *
         return STOKER_OK;
     st_albu_turn_hues(table, by[0]);
     add_to_all(table[1], by[1]);
+    table[1][0] = 0; /* grey stays grey */
     add_to_all(table[2], by[2]);
     return through_hsv(image, (const uint8_t(*)[256])table, err);
 }

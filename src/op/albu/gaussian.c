@@ -1,7 +1,5 @@
 /* gaussian.c - blurs by a Gaussian of random width, as Albumentations does
  *
- * OpenCV applies a smooth kernel to bytes with weights of 8 bits, first across and then down.
- *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "base/functions.h"
@@ -54,8 +52,8 @@ static int plan(void *self, struct st_shape *shape, struct st_finish_spec *finis
     return rc;
 }
 
-/* Of the middle and one side, in 1/256. */
-static void weights(int32_t weight[HALF_MOST + 1], int32_t half, double sigma)
+/* Of the middle and one side. */
+static void weights(float weight[HALF_MOST + 1], int32_t half, double sigma)
 {
     double share[HALF_MOST + 1], sum = 0;
     for (int32_t k = 0; k <= half; k++) {
@@ -63,17 +61,18 @@ static void weights(int32_t weight[HALF_MOST + 1], int32_t half, double sigma)
         sum += k ? 2 * share[k] : share[k];
     }
     for (int32_t k = 0; k <= half; k++)
-        weight[k] = (int32_t)rint(share[k] / sum * 256);
+        weight[k] = (float)(share[k] / sum);
 }
 
 static int run(const void *self, struct st_rng *rng, struct st_image *image, struct stoker_error *err)
 {
     const struct gaussian *g = self;
     const double sigma = st_albu_draw(&g->sigma, rng);
-    int32_t weight[HALF_MOST + 1], side = st_albu_draw_whole(&g->side, rng);
+    float weight[HALF_MOST + 1];
+    int32_t side = st_albu_draw_whole(&g->side, rng);
     struct st_view in, out;
     side = side ? side | 1 : side_for(sigma);
-    if (!st_albu_changes(image) || side == 1)
+    if (!st_albu_changes(image) || side == 1 || sigma < 1e-9)
         return STOKER_OK;
     weights(weight, side / 2, sigma);
     const int rc = st_image_pixels(image, false, true, &in, err);

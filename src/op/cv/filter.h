@@ -33,12 +33,11 @@ struct st_cv_filter_rows {
     /* Weighted sums, rounded to bytes. */
     void (*weigh)(uint8_t *out, const uint8_t *const *tap, const struct st_cv_tap *of, int32_t count,
                   size_t bytes);
-    /* Across: sums of values at multiples of `step`, weights in 1/256 for the middle and one side. */
-    void (*across)(int32_t *out, const uint8_t *in, const int32_t *weight, int32_t half, int32_t step,
+    /* Across: sums of values at multiples of `step`; weights of the middle and one side. */
+    void (*across)(float *out, const uint8_t *in, const float *weight, int32_t half, int32_t step,
                    size_t bytes);
-    /* Down: of rows from `half` above to `half` below. */
-    void (*down)(uint8_t *out, const int32_t *const *row, const int32_t *weight, int32_t half,
-                 size_t bytes);
+    /* Down: of rows from `half` above to `half` below, rounded to bytes. */
+    void (*down)(uint8_t *out, const float *const *row, const float *weight, int32_t half, size_t bytes);
 };
 /* The table for a level, or for the next lower one in this build. */
 const struct st_cv_filter_rows *st_cv_filter_rows_for(enum st_cpu_level level);
@@ -56,8 +55,8 @@ int st_cv_box(const struct st_cv_filter_rows *rows, int32_t side, struct st_aren
               const struct st_view *in, const struct st_view *out);
 int st_cv_weigh(const struct st_cv_filter_rows *rows, const struct st_cv_tap *taps, int32_t count,
                 struct st_arena *arena, const struct st_view *in, const struct st_view *out);
-/* `weight`: of the middle and one side, in 1/256. */
-int st_cv_separate(const struct st_cv_filter_rows *rows, const int32_t *weight, int32_t half,
+/* `weight`: of the middle and one side. */
+int st_cv_separate(const struct st_cv_filter_rows *rows, const float *weight, int32_t half,
                    struct st_arena *arena, const struct st_view *in, const struct st_view *out);
 
 #endif

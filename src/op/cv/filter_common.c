@@ -136,16 +136,16 @@ int st_cv_weigh(const struct st_cv_filter_rows *rows, const struct st_cv_tap *ta
     return STOKER_OK;
 }
 
-int st_cv_separate(const struct st_cv_filter_rows *rows, const int32_t *weight, int32_t half,
+int st_cv_separate(const struct st_cv_filter_rows *rows, const float *weight, int32_t half,
                    struct st_arena *arena, const struct st_view *in, const struct st_view *out)
 {
-    const int32_t *row[ST_CV_GAUSS_MOST];
+    const float *row[ST_CV_GAUSS_MOST];
     const int32_t side = 2 * half + 1;
     const size_t bytes = row_bytes(in);
     struct st_view wide;
     if (!st_cv_extend(in, half, half, ST_CV_BORDER_REFLECT_101, arena, &wide))
         return STOKER_ENOMEM;
-    int32_t *kept = st_arena_take(arena, (uint64_t)side * bytes * sizeof *kept); /* rows, in a ring */
+    float *kept = st_arena_take(arena, (uint64_t)side * bytes * sizeof *kept); /* rows, in a ring */
     if (!kept)
         return STOKER_ENOMEM;
     for (int32_t y = 0; y < wide.height; y++) {

@@ -117,37 +117,39 @@ static void weigh(uint8_t *restrict out, const uint8_t *const *tap, const struct
     }
 }
 
-static void across(int32_t *restrict out, const uint8_t *restrict in, const int32_t *weight,
-                   int32_t half, int32_t step, size_t bytes)
+static void across(float *restrict out, const uint8_t *restrict in, const float *weight, int32_t half,
+                   int32_t step, size_t bytes)
 {
-    for (size_t i = 0; i < bytes; i++)
-        out[i] = in[i] * weight[0];
-    for (int32_t k = 1; k <= half; k++) {
-        const uint8_t *restrict left = in - (ptrdiff_t)k * step, *restrict right =
-                                                                     in + (ptrdiff_t)k * step;
-        const int32_t w = weight[k];
-        for (size_t i = 0; i < bytes; i++)
-            out[i] += (left[i] + right[i]) * w;
+    for (size_t done = 0; done < bytes; done += CHUNK) {
+        const uint8_t *middle_one = in + done;
+        const size_t n = part_of(bytes, done);
+        float *restrict sum = out + done;
+        for (size_t i = 0; i < n; i++)
+            sum[i] = middle_one[i] * weight[0];
+        for (int32_t k = 1; k <= half; k++) {
+            const uint8_t *left = middle_one - (ptrdiff_t)k * step,
+                          *right = middle_one + (ptrdiff_t)k * step;
+            for (size_t i = 0; i < n; i++)
+                sum[i] += (float)(left[i] + right[i]) * weight[k];
+        }
     }
 }
 
-static void down(uint8_t *restrict out, const int32_t *const *row, const int32_t *weight, int32_t half,
+static void down(uint8_t *restrict out, const float *const *row, const float *weight, int32_t half,
                  size_t bytes)
 {
-    int32_t sum[CHUNK];
+    float sum[CHUNK];
     for (size_t done = 0; done < bytes; done += CHUNK) {
         const size_t n = part_of(bytes, done);
         for (size_t i = 0; i < n; i++)
-            sum[i] = row[half][done + i] * weight[0] + (1 << 15);
+            sum[i] = row[half][done + i] * weight[0];
         for (int32_t k = 1; k <= half; k++) {
-            const int32_t *restrict above = row[half - k] + done, *restrict below = row[half + k] + done;
+            const float *above = row[half - k] + done, *below = row[half + k] + done;
             for (size_t i = 0; i < n; i++)
                 sum[i] += (above[i] + below[i]) * weight[k];
         }
-        for (size_t i = 0; i < n; i++) {
-            const int32_t value = sum[i] >> 16;
-            out[done + i] = (uint8_t)(value < 255 ? value : 255);
-        }
+        for (size_t i = 0; i < n; i++)
+            out[done + i] = (uint8_t)(int32_t)st_cv_round(sum[i] < 255 ? sum[i] : 255);
     }
 }
 
