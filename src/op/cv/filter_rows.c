@@ -117,20 +117,19 @@ static void weigh(uint8_t *restrict out, const uint8_t *const *tap, const struct
     }
 }
 
+/* From the left to the right, each product and sum rounded once. */
 static void across(float *restrict out, const uint8_t *restrict in, const float *weight, int32_t half,
                    int32_t step, size_t bytes)
 {
     for (size_t done = 0; done < bytes; done += CHUNK) {
-        const uint8_t *middle_one = in + done;
         const size_t n = part_of(bytes, done);
         float *restrict sum = out + done;
-        for (size_t i = 0; i < n; i++)
-            sum[i] = middle_one[i] * weight[0];
-        for (int32_t k = 1; k <= half; k++) {
-            const uint8_t *left = middle_one - (ptrdiff_t)k * step,
-                          *right = middle_one + (ptrdiff_t)k * step;
+        memset(sum, 0, n * sizeof *sum);
+        for (int32_t k = -half; k <= half; k++) {
+            const uint8_t *value = in + done + (ptrdiff_t)k * step;
+            const float w = weight[k < 0 ? -k : k];
             for (size_t i = 0; i < n; i++)
-                sum[i] += (float)(left[i] + right[i]) * weight[k];
+                sum[i] = __builtin_fmaf(value[i], w, sum[i]);
         }
     }
 }
@@ -146,7 +145,7 @@ static void down(uint8_t *restrict out, const float *const *row, const float *we
         for (int32_t k = 1; k <= half; k++) {
             const float *above = row[half - k] + done, *below = row[half + k] + done;
             for (size_t i = 0; i < n; i++)
-                sum[i] += (above[i] + below[i]) * weight[k];
+                sum[i] = __builtin_fmaf(above[i] + below[i], weight[k], sum[i]);
         }
         for (size_t i = 0; i < n; i++)
             out[done + i] = (uint8_t)(int32_t)st_cv_round(sum[i] < 255 ? sum[i] : 255);
