@@ -7,13 +7,15 @@
 #include <string.h>
 
 #define OPS(X) \
-    X(resize) X(center_crop) X(random_crop) \
-    X(random_resized_crop) X(random_horizontal_flip) X(random_vertical_flip) \
+    X(resize) X(center_crop) X(crop) X(random_crop) \
+    X(random_resized_crop) X(random_sized_crop) X(random_horizontal_flip) X(random_vertical_flip) \
     X(random_rotation) X(random_affine) X(random_perspective) \
     X(random_resize) X(random_shortest_size) X(scale_jitter) X(resize_keep_ratio) \
-    X(random_zoom_out) X(elastic_transform) \
+    X(resize_to_fit) X(random_scale) \
+    X(random_zoom_out) X(elastic_transform) X(cv_affine) X(drop_holes) \
     X(sanitize_bounding_boxes) X(clamp_bounding_boxes) X(convert_bounding_box_format) \
-    X(pad) X(color_jitter) X(grayscale) \
+    X(begin_boxes) X(filter_boxes) \
+    X(random_turn) X(pad) X(pad_if_needed) X(color_jitter) X(grayscale) \
     X(random_grayscale) X(gaussian_blur) X(random_erasing) \
     X(random_invert) X(random_posterize) X(random_solarize) \
     X(random_autocontrast) X(random_equalize) X(random_adjust_sharpness) \
@@ -23,7 +25,7 @@
     X(albu_box_blur) X(albu_median_blur) X(albu_sharpen) X(albu_emboss) X(albu_gaussian_blur) \
     X(random_channel_permutation) X(random_photometric_distort) \
     X(random_apply) X(random_choice) X(random_some) X(random_order) X(to_tensor) X(pil_to_tensor) \
-    X(convert_image_dtype) X(normalize) X(arithmetic) \
+    X(convert_image_dtype) X(normalize) X(normalize_bytes) X(arithmetic) \
     X(audio_decode) X(audio_resample) X(audio_mono) X(audio_channels) X(audio_crop) \
     X(audio_gain) X(audio_normalize) X(audio_spectrogram) X(audio_mel_spectrogram)
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from .. import _ext
 from .._data.archives import FieldDataset
-from .._data.base import targets_of
-from .._steps.base import Transform, compile_transform, pipeline_text
+from .._data.base import EngineDataset, targets_of
+from .._steps.base import Transform, compile_transform, library_of, pipeline_text, steps_of_libraries
 from .._steps.blockers import COLLATE, LABEL, TRANSFORM, WORKERS, Blocked, Blocker
 from .known_datasets import Leaf, Watch, leaves_of, lower
 
@@ -104,7 +104,7 @@ def _common_text(leaves: Sequence[Leaf], blockers: list[Blocker]) -> str:
     """Return the pipeline that all parts share."""
     texts = {}
     for leaf in leaves:
-        found = blockers_of(leaf.transform)
+        found = blockers_of(leaf.transform) or _blockers_of_arrays(leaf)
         blockers += [blocker for blocker in found if blocker not in blockers]
         if not found:
             texts[_text_of(leaf, blockers)] = None
@@ -117,6 +117,16 @@ def _common_text(leaves: Sequence[Leaf], blockers: list[Blocker]) -> str:
             )
         )
     return next(iter(texts), "")
+
+
+def _blockers_of_arrays(leaf: Leaf) -> list[Blocker]:
+    """Return a blocker if another library's dataset calls Albumentations, which does not take its images."""
+    if isinstance(leaf.dataset, EngineDataset):
+        return []
+    found = [step for step in steps_of_libraries([leaf.transform]) if library_of(step) == "albumentations"]
+    kind = type(leaf.dataset).__name__
+    why = f"{kind} calls its transform with a PIL image, and Albumentations takes an array named image="
+    return [Blocker(TRANSFORM, why, f"use stoker.datasets.{kind}", found[0])] if found else []
 
 
 def _text_of(leaf: Leaf, blockers: list[Blocker]) -> str:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 from .. import audio
 from .._base.tables import counted, html_table, text_table
 from .._data.joint import OF_VALUES
-from .._steps.base import MAKES_TENSORS
+from .._steps.base import MAKES_TENSORS, library_of
 from .._steps.blockers import COLLATE, DECODE, LABEL, READ, TRANSFORM, WORKERS, Blocker
 from .known_datasets import leaves_of
 from .pillow_use import opens_images
@@ -196,6 +196,7 @@ _LAZY = "decoded when torchvision's transforms have determined which part is nee
 _FOLLOWS = "the dataset runs in Python"
 _TOGETHER = "recorded, and made at once when pixels are needed"
 _THEIRS = "torchvision's, where samples are made in Python"
+_WHOLE = "Albumentations calls its steps itself: all of a pipeline, or none, run in the engine"
 
 
 def _follows(stage: str) -> Blocker:
@@ -216,6 +217,7 @@ def _transform_rows(
     """Return a row for each step of the known transforms."""
     by_step = {id(b.step): b for b in blockers if b.step is not None}
     rows = []
+    shown = []
     for leaf in leaves_of(dataset):
         joint = getattr(leaf.dataset, "is_joint", False)
         made_tensor = is_behind = False
@@ -224,14 +226,21 @@ def _transform_rows(
             blocker = by_step.get(id(step)) or _inside(step, by_step)
             if blocker is not None:
                 rows.append(Row(name, where, blocker.why, blocker.remedy, cost))
+                shown.append(blocker)
                 is_behind, in_engine = True, in_engine if not made_tensor else _never
             elif in_engine(step, made_tensor) and not (joint and is_behind and name not in OF_VALUES):
                 rows.append(Row(name, f"engine, in {where}", _TOGETHER, cost=cost))
             else:
-                rows.append(Row(name, where, _THEIRS, cost=cost))
+                rows.append(Row(name, where, _WHOLE if library_of(step) == "albumentations" else _THEIRS, cost=cost))
             made_tensor = made_tensor or name in MAKES_TENSORS
-    rows += [Row("transform", where, b.why, b.remedy) for b in blockers if b.step is None]
+    whole = [b for b in blockers if b.step is None or _holds_steps(b.step) and b not in shown]
+    rows += [Row("transform", where, b.why, b.remedy) for b in whole]
     return rows
+
+
+def _holds_steps(transform: Any) -> bool:
+    """Return whether its steps have rows, and it has none."""
+    return any(step is not transform for step in steps_of(transform))
 
 
 def _inside(step: Any, by_step: dict[int, Blocker]) -> Blocker | None:
