@@ -454,8 +454,8 @@ static PyMethodDef dataset_methods[] = {
      "from_files(paths, labels=None): a dataset of these files."},
     {"from_pairs", (PyCFunction)(void (*)(void))dataset_from_pairs,
      METH_VARARGS | METH_KEYWORDS | METH_CLASS,
-     "from_pairs(images, targets=None, *, layout, contiguous=False, keypoints=False, set=None, "
-     "suffix=None, mode=None, names=None): images with masks or boxes."},
+     "from_pairs(images, targets=None, *, layout, contiguous=False, keypoints=False, masks=None, "
+     "points=0, point_numbers=0, set=None, suffix=None, mode=None, names=None): masks or boxes."},
     {"from_memory", (PyCFunction)(void (*)(void))dataset_from_memory,
      METH_VARARGS | METH_KEYWORDS | METH_CLASS,
      "from_memory(images, labels=None): a dataset of encoded images, which are not copied."},

@@ -21,6 +21,7 @@ static struct st_region whole(int32_t width, int32_t height)
 void st_work_equip(struct st_work *work)
 {
     const enum st_cpu_level level = st_cpu_level();
+    work->level = level;
     work->kernels = st_kernels_for(level);
     work->colour = st_colour_rows_for(level);
     work->jpeg = st_jpeg_kernels_for(level);

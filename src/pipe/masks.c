@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "pipe/masks.h"
+#include "pipe/drawn.h"
 
 static int open_piece(struct st_image *image, struct st_work *work, const struct st_piece *piece,
                       bool exif_rotate, struct stoker_error *err)
@@ -46,7 +47,9 @@ int st_mask_make(struct st_targets *of, struct st_piece *piece, struct stoker_er
     struct st_image mask;
     struct st_numbers numbers;
     struct st_view view;
-    int rc = open_piece(&mask, of->work, piece, of->exif_rotate, err);
+    int rc = piece->table ? st_drawn_classes(of, piece, err) : 0;
+    if (!rc)
+        rc = open_piece(&mask, of->work, piece, of->exif_rotate, err);
     if (rc)
         return rc;
     st_image_is_mask(&mask, &numbers);

@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from .. import _ext
-from .._data.archives import FieldDataset
 from .._data.base import EngineDataset, targets_of
+from .._data.dicts import Dicts
+from .._data.field_dataset import FieldDataset
+from .._data.fields import AUDIO, worked_on
 from .._steps.base import Transform, compile_transform, library_of, pipeline_text, steps_of_libraries
 from .._steps.blockers import COLLATE, LABEL, TRANSFORM, WORKERS, Blocked, Blocker
+from .known_collates import is_default_collate, transposes_into
 from .known_datasets import Leaf, Watch, leaves_of, lower
 
 
@@ -24,12 +27,14 @@ class Compiled:
         target_transform: Any = None,
         leaves: Sequence[Leaf] = (),
         watch: Watch | None = None,
+        transposes: Callable[[Any], Any] | None = None,
     ) -> None:
         self.handle = handle
         self.text = text
         self.target_transform = target_transform
         self._leaves = leaves
         self._watch = watch or Watch()
+        self.transposes = transposes  # tuple or list, if a collate_fn makes that of zip(*batch)
 
     @property
     def transform(self) -> Any:
@@ -40,6 +45,15 @@ class Compiled:
         """Return the fields that are masks and boxes, as the engine takes them."""
         return next((targets_of(leaf.dataset) for leaf in self._leaves), (None, None))
 
+    @property
+    def is_apart(self) -> bool:
+        """Whether batches are made of single samples: transposed, or with a dict for each."""
+        return self.transposes is not None or self.form() is not None
+
+    def form(self) -> Dicts | None:
+        """Return how a sample becomes an image and a dict; None if it does not."""
+        return next((leaf.dataset._form() for leaf in self._leaves if isinstance(leaf.dataset, FieldDataset)), None)
+
     def is_of_files(self) -> bool:
         """Return whether each sample is one encoded image or an array, not a part of an archive."""
         return not any(isinstance(leaf.dataset, FieldDataset) for leaf in self._leaves)
@@ -47,29 +61,54 @@ class Compiled:
     def renewed(self, dataset: Any) -> Compiled:
         """Return self, or a new one if the dataset has changed in the meantime. Raises Blocked."""
         if self._watch.changed():
-            return compile_dataset(dataset)
-        blockers: list[Blocker] = []
+            return compile_dataset(dataset, self.transposes)
+        blockers = _blockers_of_samples(self._leaves) if self.transposes else []
         text = _common_text(self._leaves, blockers)
         target = _common_target(self._leaves, blockers)
         if blockers:
             raise Blocked(blockers)
         if text == self.text and target is self.target_transform:
             return self
-        return Compiled(self.handle, text, target, self._leaves, self._watch)
+        return Compiled(self.handle, text, target, self._leaves, self._watch, self.transposes)
 
 
 def compile_loader(
-    dataset: Any, collate_fn: Any, worker_init_fn: Any
+    dataset: Any, collate_fn: Any, worker_init_fn: Any, *, batched: bool, wanted: bool = True
 ) -> tuple[Compiled | None, list[Blocker]]:
-    """Return the dataset for the engine, or None and every reason why it cannot run there."""
+    """Return the dataset for the engine, or None and every reason why it cannot run there, or is not wanted there."""
+    if not wanted:
+        return None, [Blocker("", "compile=False")]
     why: list[Blocker] = []
     compiled = None
+    transposes = transposes_into(collate_fn) if batched else None
     try:
-        compiled = compile_dataset(dataset)
+        compiled = compile_dataset(dataset, transposes)
     except Blocked as reasons:
         why += reasons.blockers
-    why += blockers_in_python(collate_fn, worker_init_fn)
+    why += blockers_in_python(None if transposes else collate_fn, worker_init_fn)
     return (None, why) if why else (compiled, [])
+
+
+def _blockers_of_samples(leaves: Sequence[Leaf]) -> list[Blocker]:
+    """Return why the rows of the engine's batches would not be what the datasets return for single samples."""
+    why = []
+    for leaf in leaves:
+        names = [type(step).__name__ for step in _flat(leaf.transform)]
+        own = isinstance(leaf.dataset, EngineDataset)
+        if leaf.transform is None or not own and not compile_transform(leaf.transform)._makes_tensor:
+            why.append(Blocker(COLLATE, "collate_fn gets images that are no tensors", "end the transform with ToTensor"))
+        elif not own and "ToImage" in names and "ToPureTensor" not in names:
+            why.append(Blocker(COLLATE, "collate_fn gets images that are tv_tensors", "end the transform with ToPureTensor"))
+        elif worked_on(pipeline_text(leaf.transform, grey=leaf.grey)) == AUDIO:
+            why.append(Blocker(COLLATE, "collate_fn gets sounds"))
+    return why
+
+
+def _flat(transform: Any) -> Iterator[Any]:
+    if type(transform).__name__ != "Compose":
+        yield transform
+    for step in transform.transforms if type(transform).__name__ == "Compose" else ():
+        yield from _flat(step)
 
 
 def blockers_in_python(collate_fn: Any, worker_init_fn: Any) -> list[Blocker]:
@@ -84,7 +123,7 @@ def blockers_in_python(collate_fn: Any, worker_init_fn: Any) -> list[Blocker]:
     return why
 
 
-def compile_dataset(dataset: Any) -> Compiled:
+def compile_dataset(dataset: Any, transposes: Callable[[Any], Any] | None = None) -> Compiled:
     """Compile one of stoker.datasets, or one of torchvision's or torch's that _compile_datasets knows. Raises Blocked."""
     blockers: list[Blocker] = []
     watch = Watch()
@@ -95,9 +134,13 @@ def compile_dataset(dataset: Any) -> Compiled:
     if len({targets_of(leaf.dataset) for leaf in leaves}) > 1:
         why = "the parts of a ConcatDataset have different masks or boxes"
         blockers.append(Blocker(TRANSFORM, why, "name the same fields"))
+    if len({getattr(leaf.dataset, "_as_dict", False) for leaf in leaves}) > 1:
+        blockers.append(Blocker(COLLATE, "the parts of a ConcatDataset differ in as_dict", "give all the same"))
+    if transposes and not blockers:
+        blockers += _blockers_of_samples(leaves)
     if blockers or part is None:
         raise Blocked(blockers)
-    return Compiled(part.handle(), text, target, leaves, watch)
+    return Compiled(part.handle(), text, target, leaves, watch, transposes)
 
 
 def _common_text(leaves: Sequence[Leaf], blockers: list[Blocker]) -> str:
@@ -170,11 +213,3 @@ def blockers_of(transform: Any) -> list[Blocker]:
     except (TypeError, ValueError, NotImplementedError) as reason:
         return [Blocker(TRANSFORM, str(reason), "", transform)]
     return []
-
-
-def is_default_collate(collate_fn: Any) -> bool:
-    """Return whether this is torch's default_collate, which the engine implements."""
-    return collate_fn is None or (
-        getattr(collate_fn, "__name__", "") == "default_collate"
-        and getattr(collate_fn, "__module__", "").startswith("torch.utils.data")
-    )

@@ -110,7 +110,10 @@ def engine_plan(loader: Any) -> Plan:
                 f"{native.compiled.target_transform!r} is a Python function, called for each label of a batch",
             )
         )
-    rows.append(Row("collate", engine, "each sample is written directly into the batch"))
+    if native.compiled.transposes:
+        rows.append(Row("collate_fn", "this process", "it takes a batch apart into samples, whose pixels are not copied"))
+    else:
+        rows.append(Row("collate", engine, "each sample is written directly into the batch"))
     if loader.batch_transforms is not None:
         rows.append(Row("batch_transforms", "this process", "they apply to whole batches"))
     return Plan([*rows, *_tuning_rows(loader), _copy_row(loader)])
