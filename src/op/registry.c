@@ -14,7 +14,7 @@
     X(random_zoom_out) X(elastic_transform) \
     X(sanitize_bounding_boxes) X(clamp_bounding_boxes) X(convert_bounding_box_format) \
     X(pad) X(color_jitter) X(grayscale) \
-    X(random_grayscale) X(gaussian_blur) X(random_erasing) \
+    X(random_grayscale) X(gaussian_blur) X(pillow_blur) X(random_erasing) \
     X(random_invert) X(random_posterize) X(random_solarize) \
     X(random_autocontrast) X(random_equalize) X(random_adjust_sharpness) \
     X(auto_augment) X(rand_augment) X(trivial_augment_wide) X(timm_augment) \
