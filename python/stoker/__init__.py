@@ -56,7 +56,8 @@ from ._ext import (
 )
 from ._lazy.switch import lazy_images
 from ._open import open
-from ._plan import from_timm as _from_timm  # noqa: F401 (it fills in a table)
+from ._plan import from_own_code as _from_own_code  # noqa: F401 (it fills in a table)
+from ._plan import from_timm as _from_timm  # noqa: F401 (likewise)
 from ._plan import from_torchvision as _from_torchvision  # noqa: F401 (likewise)
 from ._plan.explain import Plan
 
