@@ -79,7 +79,7 @@ struct st_image {
 int st_image_open(struct st_image *image, struct st_work *work, struct st_bytes bytes, bool exif_rotate,
                   struct stoker_error *err);
 /* Makes an image that was just opened a mask. `numbers` outlives it; with st_image_raw, `wide` is
- * false. The caller may then set `bits`. */
+ * false. The caller may then set `bits` and `floored`. */
 void st_image_is_mask(struct st_image *image, struct st_numbers *numbers);
 /* An image without pixels whose boxes are moved. The boxes outlive it. */
 void st_image_of_boxes(struct st_image *image, struct st_work *work, int32_t width, int32_t height,

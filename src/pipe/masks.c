@@ -42,7 +42,7 @@ static int numbers_of(const struct st_view *view, bool wide, uint8_t *out, struc
     return 0;
 }
 
-int st_mask_make(struct st_targets *of, struct st_piece *piece, struct stoker_error *err)
+int st_mask_make(struct st_targets *of, struct st_piece *piece, bool floored, struct stoker_error *err)
 {
     struct st_image mask;
     struct st_numbers numbers;
@@ -53,6 +53,7 @@ int st_mask_make(struct st_targets *of, struct st_piece *piece, struct stoker_er
     if (rc)
         return rc;
     st_image_is_mask(&mask, &numbers);
+    numbers.floored = floored;
     if (st_image_width(&mask) != of->width || st_image_height(&mask) != of->height)
         return st_fail(err, STOKER_ECORRUPT,
                        "the mask has %d x %d pixels, but its image %d x %d: both need the same size",

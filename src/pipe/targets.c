@@ -54,7 +54,11 @@ static int find_column(const struct st_columns_plan *plan, const char *option, s
 
 static int add_mask(struct st_columns_plan *plan, struct name name, struct stoker_error *err)
 {
+    static const char suffix[] = "=floored";
+    enum { SUFFIX = sizeof suffix - 1 };
+    const bool floored = name.size > SUFFIX && !memcmp(name.text + name.size - SUFFIX, suffix, SUFFIX);
     uint32_t k = 0;
+    name.size -= floored ? SUFFIX : 0;
     const int rc = find_column(plan, "masks", name, &k, err);
     if (rc)
         return rc;
@@ -64,6 +68,7 @@ static int add_mask(struct st_columns_plan *plan, struct name name, struct stoke
                        "masks: the field %s is of type %s; a mask is an encoded image, or uint8 [H, W]",
                        field->name, st_field_kind_name(field->kind));
     plan->column[k].target = ST_TARGET_MASK;
+    plan->column[k].floored = floored;
     plan->column[k].each = 0; /* it gets the size of the finished image */
     plan->targets = true;
     return 0;
@@ -220,7 +225,7 @@ int st_targets_make(struct st_targets *of, struct st_piece *pieces, struct stoke
     for (uint32_t k = 0; !rc && k < plan->count; k++) {
         const uint32_t which = of->field = plan->column[k].field;
         if (plan->column[k].target == ST_TARGET_MASK)
-            rc = st_mask_make(of, &pieces[which], err);
+            rc = st_mask_make(of, &pieces[which], plan->column[k].floored, err);
         else if (plan->column[k].target == ST_TARGET_BOXES)
             rc = st_boxes_make(of, k, pieces, err);
         if (rc && !of->step_failed) {

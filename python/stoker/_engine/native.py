@@ -349,7 +349,7 @@ class Native:
             )
             labels = labels.pin_memory() if self._pinned else labels
         made = [finished] if batch.lengths is None else [finished, convert(batch.lengths)]
-        fields = in_order(compiled.handle, batch, compiled.text, made, labels, self.output)
+        fields = compiled.shaped(in_order(compiled.handle, batch, compiled.text, made, labels, self.output))
         return [single(field) for field in fields] if self._single_samples() else fields
 
     def _apart(self, batch: _ext.Batch, images: Any, compiled: Compiled) -> Any:

@@ -65,6 +65,8 @@ def _opened(loader: Any, compiled: Compiled, requested: Requested) -> Native:
     size = 1 if loader.batch_sampler is not None else loader.batch_size
     if compiled.is_apart:
         check_apart(compiled.form() is not None, output, loader.batch_transforms)
+    if compiled.needs_torch and output != "torch":
+        raise ValueError(f"output={output!r} is not possible with masks in torchvision's shape: use output='torch'")
     check_device(device, loader.augment_on, output, size, loader.batch_transforms)
     pinned = bool(loader.pin_memory) and device is None and has_cuda()
     share = loader._share or Share(0, 1, False)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from .. import _ext
-from .._data.base import EngineDataset, targets_of
+from .._data.base import EngineDataset
 from .._data.dicts import Dicts
 from .._data.field_dataset import FieldDataset
 from .._data.fields import AUDIO, worked_on
@@ -15,6 +15,7 @@ from .._steps.base import Transform, compile_transform, library_of, pipeline_tex
 from .._steps.blockers import COLLATE, LABEL, TRANSFORM, WORKERS, Blocked, Blocker
 from .known_collates import is_default_collate, transposes_into
 from .known_datasets import Leaf, Watch, leaves_of, lower
+from .known_masks import MaskLeaf
 
 
 class Compiled:
@@ -25,7 +26,7 @@ class Compiled:
         handle: _ext.Dataset,
         text: str,
         target_transform: Any = None,
-        leaves: Sequence[Leaf] = (),
+        leaves: Sequence[Leaf | MaskLeaf] = (),
         watch: Watch | None = None,
         transposes: Callable[[Any], Any] | None = None,
     ) -> None:
@@ -43,7 +44,17 @@ class Compiled:
 
     def targets(self) -> tuple[str | None, str | None]:
         """Return the fields that are masks and boxes, as the engine takes them."""
-        return next((targets_of(leaf.dataset) for leaf in self._leaves), (None, None))
+        return next((leaf.targets for leaf in self._leaves), (None, None))
+
+    def shaped(self, fields: list[Any]) -> list[Any]:
+        """Return the fields of a batch in the shape that the library's dataset gives them."""
+        leaf = next(iter(self._leaves), None)
+        return leaf.shaped(fields) if isinstance(leaf, MaskLeaf) else fields
+
+    @property
+    def needs_torch(self) -> bool:
+        """Whether parts of a batch have torch's shapes and types."""
+        return any(isinstance(leaf, MaskLeaf) for leaf in self._leaves)
 
     @property
     def is_apart(self) -> bool:
@@ -56,7 +67,7 @@ class Compiled:
 
     def is_of_files(self) -> bool:
         """Return whether each sample is one encoded image or an array, not a part of an archive."""
-        return not any(isinstance(leaf.dataset, FieldDataset) for leaf in self._leaves)
+        return not any(isinstance(leaf.dataset, FieldDataset) or isinstance(leaf, MaskLeaf) for leaf in self._leaves)
 
     def renewed(self, dataset: Any) -> Compiled:
         """Return self, or a new one if the dataset has changed in the meantime. Raises Blocked."""
@@ -89,13 +100,15 @@ def compile_loader(
     return (None, why) if why else (compiled, [])
 
 
-def _blockers_of_samples(leaves: Sequence[Leaf]) -> list[Blocker]:
+def _blockers_of_samples(leaves: Sequence[Leaf | MaskLeaf]) -> list[Blocker]:
     """Return why the rows of the engine's batches would not be what the datasets return for single samples."""
     why = []
     for leaf in leaves:
         names = [type(step).__name__ for step in _flat(leaf.transform)]
         own = isinstance(leaf.dataset, EngineDataset)
-        if leaf.transform is None or not own and not compile_transform(leaf.transform)._makes_tensor:
+        if isinstance(leaf, MaskLeaf):
+            why.append(Blocker(COLLATE, "collate_fn gets masks that are tv_tensors"))
+        elif leaf.transform is None or not own and not compile_transform(leaf.transform)._makes_tensor:
             why.append(Blocker(COLLATE, "collate_fn gets images that are no tensors", "end the transform with ToTensor"))
         elif not own and "ToImage" in names and "ToPureTensor" not in names:
             why.append(Blocker(COLLATE, "collate_fn gets images that are tv_tensors", "end the transform with ToPureTensor"))
@@ -131,7 +144,7 @@ def compile_dataset(dataset: Any, transposes: Callable[[Any], Any] | None = None
     leaves = part.leaves if part is not None else list(leaves_of(dataset))
     text = _common_text(leaves, blockers)
     target = _common_target(leaves, blockers)
-    if len({targets_of(leaf.dataset) for leaf in leaves}) > 1:
+    if len({leaf.targets for leaf in leaves}) > 1:
         why = "the parts of a ConcatDataset have different masks or boxes"
         blockers.append(Blocker(TRANSFORM, why, "name the same fields"))
     if len({getattr(leaf.dataset, "_as_dict", False) for leaf in leaves}) > 1:
@@ -143,11 +156,11 @@ def compile_dataset(dataset: Any, transposes: Callable[[Any], Any] | None = None
     return Compiled(part.handle(), text, target, leaves, watch, transposes)
 
 
-def _common_text(leaves: Sequence[Leaf], blockers: list[Blocker]) -> str:
+def _common_text(leaves: Sequence[Leaf | MaskLeaf], blockers: list[Blocker]) -> str:
     """Return the pipeline that all parts share."""
     texts = {}
     for leaf in leaves:
-        found = blockers_of(leaf.transform) or _blockers_of_arrays(leaf)
+        found = _blockers_of_leaf(leaf) or _blockers_of_arrays(leaf)
         blockers += [blocker for blocker in found if blocker not in blockers]
         if not found:
             texts[_text_of(leaf, blockers)] = None
@@ -162,7 +175,7 @@ def _common_text(leaves: Sequence[Leaf], blockers: list[Blocker]) -> str:
     return next(iter(texts), "")
 
 
-def _blockers_of_arrays(leaf: Leaf) -> list[Blocker]:
+def _blockers_of_arrays(leaf: Leaf | MaskLeaf) -> list[Blocker]:
     """Return a blocker if another library's dataset calls Albumentations, which does not take its images."""
     if isinstance(leaf.dataset, EngineDataset):
         return []
@@ -172,8 +185,16 @@ def _blockers_of_arrays(leaf: Leaf) -> list[Blocker]:
     return [Blocker(TRANSFORM, why, f"use stoker.datasets.{kind}", found[0])] if found else []
 
 
-def _text_of(leaf: Leaf, blockers: list[Blocker]) -> str:
-    text = pipeline_text(leaf.transform, grey=leaf.grey)
+def _blockers_of_leaf(leaf: Leaf | MaskLeaf) -> list[Blocker]:
+    try:
+        return blockers_of(leaf.for_engine())
+    except Blocked as reasons:
+        return reasons.blockers
+
+
+def _text_of(leaf: Leaf | MaskLeaf, blockers: list[Blocker]) -> str:
+    transform = leaf.for_engine()
+    text = pipeline_text(transform, grey=leaf.grey)
     if isinstance(leaf.transform, Transform):
         return text  # written for the engine: its author shall see the engine's error when the pipeline is opened
     try:
@@ -183,7 +204,7 @@ def _text_of(leaf: Leaf, blockers: list[Blocker]) -> str:
     return text
 
 
-def _common_target(leaves: Sequence[Leaf], blockers: list[Blocker]) -> Any:
+def _common_target(leaves: Sequence[Leaf | MaskLeaf], blockers: list[Blocker]) -> Any:
     targets = {id(leaf.target_transform): leaf.target_transform for leaf in leaves}
     if len(targets) > 1:
         blockers.append(
