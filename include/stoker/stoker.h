@@ -1242,8 +1242,8 @@ STOKER_API void stoker_gpu_watch_close(struct stoker_gpu_watch *watch);
  *   resize_nearest, resize_linear, resize_area
  *     cv2.resize with INTER_NEAREST, INTER_LINEAR or INTER_AREA, to the size of `out`.
  *
- *   warp_affine, warp_perspective
- *     cv2.warpAffine and cv2.warpPerspective with INTER_LINEAR. The numbers are those of the map (6 or 9),
+ *   warp_affine, warp_perspective, warp_affine_nearest, warp_perspective_nearest
+ *     cv2.warpAffine and cv2.warpPerspective with INTER_LINEAR, or with INTER_NEAREST. The numbers are those of the map (6 or 9),
  *     row by row; whether it is the inverse already (WARP_INVERSE_MAP: 1); then those of remap.
  *
  *   remap

@@ -25,7 +25,7 @@ from ._order.ranks import (
     warn_of_shuffling_alone,
 )
 from ._plan.checks import check_arguments, check_dataset, check_shuffle, check_threads, check_workers
-from ._plan.compile import Compiled, compile_loader
+from ._plan.compile import compile_loader
 from ._plan.explain import Plan, engine_plan, gather_plan, log_once, python_plan
 from ._plan.options import (
     ENGINE_ONLY,
@@ -35,7 +35,6 @@ from ._plan.options import (
     required,
     worker_count,
 )
-from ._steps.blockers import Blocker
 
 if torch_if_installed() is not None:
     from torch.utils.data import DataLoader as _Base
@@ -251,7 +250,7 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         check_arguments(num_workers, timeout, prefetch_factor, compile, order, output, seed_by, on_error)
         share = find_share(shard, rank, world_size, sampler, batch_sampler, drop_last)
         batched = batch_size is not None or batch_sampler is not None
-        compiled, why = self._compile(compile, dataset, collate_fn, worker_init_fn, batched)
+        compiled, why = compile_loader(dataset, collate_fn, worker_init_fn, batched=batched, wanted=compile is not False)
         if compiled is None:
             given |= refused_in_python(dataset, seed if share is None else None, seed_by, on_error)
             refuse_what_needs_the_engine(why, given)
@@ -320,14 +319,6 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
             compiled, self._why_python = compile_loader(self.dataset, self.collate_fn, None, batched=batched)
             self._native = None if compiled is None else open_engine(self, compiled, self._requested)
             self._opened = settings(self)
-
-    @staticmethod
-    def _compile(
-        compile: bool | str, dataset: Any, collate_fn: Any, worker_init_fn: Any, batched: bool
-    ) -> tuple[Compiled | None, list[Blocker]]:
-        if compile is False:
-            return None, [Blocker("", "compile=False")]
-        return compile_loader(dataset, collate_fn, worker_init_fn, batched=batched)
 
     def check_worker_number_rationality(self) -> None:
         """Warn as torch does if there are more workers than CPUs."""

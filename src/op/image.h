@@ -32,6 +32,7 @@ struct st_work {
     const struct st_colour_rows *colour; /* st_colour_rows_for(level); NULL: plain C */
     const struct st_jpeg_kernels *jpeg;  /* st_jpeg_kernels_for(level); NULL: plain C */
     const struct st_warp_rows *warp;     /* st_warp_rows_for(level); NULL: plain C */
+    enum st_cpu_level level;             /* of kernels that are found when they run */
     struct st_taps_kept *taps; /* NULL: taps are always computed */
     uint32_t pillow; /* 12 or 13 */
     bool fast;       /* fidelity: may decode at a reduced scale */

@@ -179,9 +179,13 @@ class Joint:
             return step
         v2: Any = importlib.import_module("torchvision.transforms.v2")
         ours = compile_transform(step)
+        made = ours._of_v2(v2)
+        if made is not None:
+            return made
         if isinstance(ours, HOLDERS):
             weights = {"p": ours.p} if getattr(ours, "p", None) is not None else {}  # type: ignore[union-attr]
-            return getattr(v2, type(ours).__name__)(list(map(self._v2, ours.transforms)), **weights)
+            name = "Compose" if isinstance(ours, Compose) else type(ours).__name__  # a user's own steps are one, too
+            return getattr(v2, name)(list(map(self._v2, ours.transforms)), **weights)
         given = arguments_of(ours, v2)
         if isinstance(ours, SanitizeBoundingBoxes):
             given["labels_getter"] = self._belonging

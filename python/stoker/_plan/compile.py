@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from .. import _ext
-from .._data.field_dataset import FieldDataset
 from .._data.base import EngineDataset
 from .._data.dicts import Dicts
+from .._data.field_dataset import FieldDataset
 from .._data.fields import AUDIO, worked_on
-from .._steps.base import Transform, compile_transform, pipeline_text
+from .._steps.base import Transform, compile_transform, library_of, pipeline_text, steps_of_libraries
 from .._steps.blockers import COLLATE, LABEL, TRANSFORM, WORKERS, Blocked, Blocker
 from .known_collates import is_default_collate, transposes_into
 from .known_datasets import Leaf, Watch, leaves_of, lower
@@ -84,9 +84,11 @@ class Compiled:
 
 
 def compile_loader(
-    dataset: Any, collate_fn: Any, worker_init_fn: Any, *, batched: bool
+    dataset: Any, collate_fn: Any, worker_init_fn: Any, *, batched: bool, wanted: bool = True
 ) -> tuple[Compiled | None, list[Blocker]]:
-    """Return the dataset for the engine, or None and every reason why it cannot run there."""
+    """Return the dataset for the engine, or None and every reason why it cannot run there, or is not wanted there."""
+    if not wanted:
+        return None, [Blocker("", "compile=False")]
     why: list[Blocker] = []
     compiled = None
     transposes = transposes_into(collate_fn) if batched else None
@@ -158,7 +160,7 @@ def _common_text(leaves: Sequence[Leaf | MaskLeaf], blockers: list[Blocker]) -> 
     """Return the pipeline that all parts share."""
     texts = {}
     for leaf in leaves:
-        found = _blockers_of_leaf(leaf)
+        found = _blockers_of_leaf(leaf) or _blockers_of_arrays(leaf)
         blockers += [blocker for blocker in found if blocker not in blockers]
         if not found:
             texts[_text_of(leaf, blockers)] = None
@@ -171,6 +173,16 @@ def _common_text(leaves: Sequence[Leaf | MaskLeaf], blockers: list[Blocker]) -> 
             )
         )
     return next(iter(texts), "")
+
+
+def _blockers_of_arrays(leaf: Leaf | MaskLeaf) -> list[Blocker]:
+    """Return a blocker if another library's dataset calls Albumentations, which does not take its images."""
+    if isinstance(leaf.dataset, EngineDataset):
+        return []
+    found = [step for step in steps_of_libraries([leaf.transform]) if library_of(step) == "albumentations"]
+    kind = type(leaf.dataset).__name__
+    why = f"{kind} calls its transform with a PIL image, and Albumentations takes an array named image="
+    return [Blocker(TRANSFORM, why, f"use stoker.datasets.{kind}", found[0])] if found else []
 
 
 def _blockers_of_leaf(leaf: Leaf | MaskLeaf) -> list[Blocker]:

@@ -10,7 +10,10 @@
 
 enum st_filter {
     ST_FILTER_NEAREST, ST_FILTER_BOX, ST_FILTER_BILINEAR, ST_FILTER_HAMMING, ST_FILTER_BICUBIC,
-    ST_FILTER_LANCZOS, ST_FILTERS
+    ST_FILTER_LANCZOS, ST_FILTERS,
+    /* Of lazy images alone: with OpenCV's arithmetic (op/cv). The last is area where a side shrinks. */
+    ST_FILTER_CV_NEAREST = ST_FILTERS, ST_FILTER_CV_LINEAR, ST_FILTER_CV_AREA,
+    ST_FILTER_CV_LINEAR_AREA
 };
 
 /* A range of pixels with fractional ends; length 0: the whole axis. */
