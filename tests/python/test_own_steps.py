@@ -4,6 +4,7 @@ probability. What is a little different, in whatever way that matters, runs in P
 
 from __future__ import annotations
 
+import platform
 import random
 import random as rnd
 from random import uniform
@@ -222,7 +223,7 @@ PROVED = [
     (OneOf(lambda x: x, lambda x: x, blurred), "random_apply(p=0.3333333333333333){pillow_blur(sigma=[0.5,2.0])}"),
     (Colours(), "color_jitter(brightness=[0.6,1.4]); random_apply(p=0.7){color_jitter(contrast=[0.5,0.9])}"),
     (blurred, "pillow_blur(sigma=[0.5,2.0])"),
-    (V1.Lambda(ImageOps.equalize), "random_equalize(p=1.0)"),
+    (V1.Lambda(ImageOps.invert), "random_invert(p=1.0)"),
     (F.hflip, "random_horizontal_flip(p=1.0)"),
     (lambda img: img if isinstance(img, Image.Image) else None, ""),
     (nn.Sequential(V1.RandomVerticalFlip(0.3), TorchBlur(1, (0.1, 2.0))), f"random_vertical_flip(p=0.3); {BLUR}"),
@@ -399,6 +400,18 @@ class WithMask:
         return img
 
 
+class MaybeMask:
+    """With a mask it does something else."""
+
+    def __call__(self, img, mask=None):
+        return img if mask is None else (ImageOps.mirror(img), mask)
+
+
+class AnyNumber:
+    def __call__(self, *images):
+        return images[0] if len(images) == 1 else images[::-1]
+
+
 def generator(img):
     yield img
 
@@ -445,7 +458,7 @@ hooked.register_forward_hook(lambda module, args, out: args[0])
 UNPROVED = [
     Keeps(), Counts(), Appends(), DrawsOnce(), SameTwice(), Skewed(), Gauss(), OtherFilter(), Sharpens(), Looks(), Pixels(),
     Prints(), Catches(), Computed(), Delegates(), Hidden(), Seeds(), OwnGenerator(), Views(MocoBlur()), Reads(), Asks(), Global(),
-    Escapes(), WithMask(), generator, closed(2), Endless(), Tensors(), hooked, Chain(Pixels()), Chain(V1.FiveCrop(3)),
+    Escapes(), WithMask(), MaybeMask(), AnyNumber(), ImageOps.solarize, generator, closed(2), Endless(), Tensors(), hooked, Chain(Pixels()), Chain(V1.FiveCrop(3)),
     MocoBlur((-1, 2)), MocoBlur((0.1, float("nan"))), MocoBlur((0.1, float("inf"))), MocoBlur((True, 2)), MocoBlur(("a", "b")),
     MocoBlur((0.1, 1e9)), MocoBlur([None, 2]), BadNumber((1, 2)), BadNumber(-1), BadNumber(float("nan")), BadNumber("1"),
     Unlikely(float("nan")), Unlikely(None), Unlikely("0.5"), MocoBlur, len, np.asarray,
@@ -505,6 +518,7 @@ def test_steps_inside_own_code_differ_on_tensors_as_elsewhere(second):
 
 # ---- pixels ----
 
+OFF = 1 if platform.machine() in ("aarch64", "arm64") else 0  # Pillow rounds a blend once there, pipelines twice
 FIXED = [
     MocoBlur((1.3, 1.3)), BadNumber(0), BadNumber(0.05), BadNumber(7), BadNumber(300), MocoSolarize(100), MocoSolarize(255),
     Turns([180]), Turns([33]), Chain(V1.Grayscale(3), MocoBlur((2, 2))),
@@ -527,10 +541,10 @@ def test_pixels_are_pillows(k):
     for size in ((41, 30), (19, 18), (18, 40)):
         image = picture(k, *size)
         ours = apply(step, np.asarray(image))
-        assert np.abs(ours.astype(int) - chw(step(image))).max() == 0, T.pipeline_text(step)
+        assert np.abs(ours.astype(int) - chw(step(image))).max() <= OFF, T.pipeline_text(step)
     grey = apply(V1.Compose([V1.Grayscale(1), step]), np.asarray(image))
-    wanted = step(image.convert("L"))
-    assert grey.shape == chw(wanted).shape and np.array_equal(grey, chw(wanted))
+    wanted = chw(step(image.convert("L")))
+    assert grey.shape == wanted.shape and np.abs(grey.astype(int) - wanted).max() <= OFF
 
 
 @pytest.mark.parametrize("step", [MocoBlur((3, 3)), MocoSolarize(3), Turns([45]), Chain(MocoBlur((500, 500)))])

@@ -6,6 +6,7 @@ Neither Pillow nor torchvision is imported here: their functions are recognised 
 
 from __future__ import annotations
 
+import inspect
 import random
 import sys
 from collections.abc import Callable, Sequence
@@ -427,29 +428,39 @@ def _chosen(rows: list[list[Any]], weights: list[float]) -> list[Any]:
     return [chosen]
 
 
+def _takes_one(function: Any, but: int = 0) -> bool:
+    """Return whether it takes an image alone, beside `but` others: with its target it might do something else."""
+    code = function.__code__
+    return code.co_argcount == 1 + but and not code.co_flags & inspect.CO_VARARGS
+
+
 def _called(transform: Any, run: Run) -> Any:
     """Return what the code makes of an image."""
     tracer = Tracer(run, _known)
-    function = _function_for(transform)
-    if function is not None:
-        return function(_Picture())
     if type(transform) is FunctionType:
-        return tracer.function(transform)(_Picture())
+        function = _function_for(transform)
+        if not _takes_one(original_of(transform)):
+            raise Unproved
+        return (function or tracer.function(transform))(_Picture())
     module: Any = getattr(sys.modules.get("torch.nn"), "Module", None)
     if not looks_up_plainly(type(transform), (module,)):
         raise Unproved
     call = entry_of(type(transform), "__call__")
     if module is None or not isinstance(transform, module) or call is not vars(module)["__call__"]:
+        if not _takes_one(call, but=1):
+            raise Unproved
         return tracer.method(transform, "__call__")(_Picture())
     torch = sys.modules["torch"]
     if transform._forward_hooks or transform._forward_pre_hooks or torch.nn.modules.module._has_any_global_hook():
         raise Unproved
-    if type(transform) is not torch.nn.Sequential:
-        return tracer.attribute(transform, "forward")(_Picture())
-    out = _Picture()
-    for step in transform:
-        out = _with_step(out, step)
-    return out
+    if type(transform) is torch.nn.Sequential:
+        out = _Picture()
+        for step in transform:
+            out = _with_step(out, step)
+        return out
+    if "forward" in vars(transform) or not _takes_one(entry_of(type(transform), "forward"), but=1):
+        raise Unproved
+    return tracer.method(transform, "forward")(_Picture())
 
 
 def prove(transform: Any) -> Proved | None:
