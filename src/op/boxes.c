@@ -42,13 +42,18 @@ void st_boxes_shift(struct st_boxes *boxes, float right, float down)
     }
 }
 
+static void clamp(float *box, int32_t width, int32_t height)
+{
+    for (int side = 0; side < 4; side++) {
+        const float most = (float)(side % 2 ? height : width), at = box[side];
+        box[side] = at < 0 ? 0 : at > most ? most : at;
+    }
+}
+
 void st_boxes_clamp(struct st_boxes *boxes, int32_t width, int32_t height)
 {
-    for (uint64_t k = 0; k < boxes->count; k++)
-        for (int side = 0; side < 4; side++) {
-            const float most = (float)(side % 2 ? height : width), at = boxes->box[k][side];
-            boxes->box[k][side] = at < 0 ? 0 : at > most ? most : at;
-        }
+    for (uint64_t k = 0; k < boxes->count && !boxes->loose; k++)
+        clamp(boxes->box[k], width, height);
 }
 
 void st_boxes_resize(struct st_boxes *boxes, const int32_t from[2], const int32_t to[2])
@@ -76,6 +81,23 @@ void st_boxes_mirror(struct st_boxes *boxes, bool across, int32_t length)
         float *at = &boxes->point[k * boxes->each + (uint64_t)first];
         *at = -(*at - (float)(length - 1));
     }
+}
+
+static void swap(float *a, float *b)
+{
+    const float kept = *a;
+    *a = *b;
+    *b = kept;
+}
+
+void st_boxes_transpose(struct st_boxes *boxes)
+{
+    for (uint64_t k = 0; k < boxes->count; k++) {
+        swap(&boxes->box[k][0], &boxes->box[k][1]);
+        swap(&boxes->box[k][2], &boxes->box[k][3]);
+    }
+    for (uint64_t k = 0; k < boxes->points; k++)
+        swap(&boxes->point[k * boxes->each], &boxes->point[k * boxes->each + 1]);
 }
 
 /* Like torch's aminmax, NaN if one is NaN. */
@@ -111,6 +133,13 @@ void st_points_map(struct st_boxes *boxes,
     }
 }
 
+/* Box `k` gets another place. */
+static void keep(struct st_boxes *boxes, uint64_t place, uint64_t k)
+{
+    memmove(boxes->box[place], boxes->box[k], sizeof *boxes->box);
+    boxes->which[place] = boxes->which[k];
+}
+
 static bool is_sane(const float *box, float side_least, float area_least, float width, float height)
 {
     const float across = box[2] - box[0], down = box[3] - box[1];
@@ -123,11 +152,39 @@ void st_boxes_sanitize(struct st_boxes *boxes, float side_least, float area_leas
                        int32_t height)
 {
     uint64_t kept = 0;
+    for (uint64_t k = 0; k < boxes->count; k++)
+        if (is_sane(boxes->box[k], side_least, area_least, (float)width, (float)height))
+            keep(boxes, kept++, k);
+    boxes->count = kept;
+}
+
+/* Albumentations' comparisons, with its tolerance. */
+static bool is_enough(const struct st_box_limits *limits, double had, double width, double height)
+{
+    static const double close = 1e-7;
+    const double area = width * height;
+    const double ratio = fmax(width / (height + close), height / (width + close));
+    if (limits->ratio > 0 && !(ratio <= limits->ratio))
+        return false;
+    return had >= close && area >= limits->area - close && area / (had + close) >= limits->visibility &&
+           width >= limits->width - close && height >= limits->height - close;
+}
+
+static double area_of(const float *box)
+{
+    return ((double)box[2] - (double)box[0]) * ((double)box[3] - (double)box[1]);
+}
+
+void st_boxes_filter(struct st_boxes *boxes, const struct st_box_limits *limits, int32_t width,
+                     int32_t height)
+{
+    uint64_t kept = 0;
     for (uint64_t k = 0; k < boxes->count; k++) {
-        if (!is_sane(boxes->box[k], side_least, area_least, (float)width, (float)height))
-            continue;
-        memmove(boxes->box[kept], boxes->box[k], sizeof *boxes->box);
-        boxes->which[kept++] = boxes->which[k];
+        float *box = boxes->box[k];
+        const double had = area_of(box);
+        clamp(box, width, height);
+        if (is_enough(limits, had, (double)box[2] - (double)box[0], (double)box[3] - (double)box[1]))
+            keep(boxes, kept++, k);
     }
     boxes->count = kept;
 }

@@ -15,6 +15,7 @@ struct st_boxes {
     uint32_t *which; /* the number that each had at first: some may be removed */
     uint64_t count;
     enum st_box_format format; /* that they get at the end */
+    bool loose;                /* they are not clamped: filter_boxes removes what is outside */
     /* Key points: x and y of each, with `each` numbers from one to the next. */
     float *point;
     uint64_t points;
@@ -29,19 +30,28 @@ void st_boxes_to_corners(struct st_boxes *boxes, enum st_box_format format);
 void st_boxes_to_format(struct st_boxes *boxes);
 
 void st_boxes_shift(struct st_boxes *boxes, float right, float down);
-/* Cuts off what lies outside of an image of this size. */
+/* Cuts off what lies outside of an image of this size, unless boxes are loose. */
 void st_boxes_clamp(struct st_boxes *boxes, int32_t width, int32_t height);
 /* From an image of one size to one of another. */
 void st_boxes_resize(struct st_boxes *boxes, const int32_t from[2], const int32_t to[2]);
 /* `across`: left and right change places, in an image of this length; otherwise top and bottom. A point
  * is the middle of a pixel, so that it has the number of one from 0 to length - 1. */
 void st_boxes_mirror(struct st_boxes *boxes, bool across, int32_t length);
+/* Across and down change places. */
+void st_boxes_transpose(struct st_boxes *boxes);
 /* Each becomes the box around its corners, moved by `move`; NaN if one of their coordinates is NaN. */
 void st_boxes_map(struct st_boxes *boxes, void (*move)(const void *by, const float from[2], float to[2]),
                   const void *by);
 /* Each key point is moved by `move`. */
 void st_points_map(struct st_boxes *boxes,
                    void (*move)(const void *by, const float from[2], float to[2]), const void *by);
+/* What boxes need in order to stay, in pixels; see filter_boxes. */
+struct st_box_limits {
+    double area, visibility, width, height, ratio;
+};
+/* Cuts off what is outside, and removes boxes that are beyond the limits, as Albumentations does. */
+void st_boxes_filter(struct st_boxes *boxes, const struct st_box_limits *limits, int32_t width,
+                     int32_t height);
 /* Removes boxes with sides or areas that are too small, or that reach out of the image. */
 void st_boxes_sanitize(struct st_boxes *boxes, float side_least, float area_least, int32_t width,
                        int32_t height);

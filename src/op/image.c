@@ -8,6 +8,7 @@
 #include "base/cpu.h"
 #include "base/text.h"
 #include "codec/jpeg/kernels.h"
+#include "op/resize/resize_cv.h"
 #include "op/geometry/warp_rows.h"
 
 #include <string.h>
@@ -20,6 +21,7 @@ static struct st_region whole(int32_t width, int32_t height)
 void st_work_equip(struct st_work *work)
 {
     const enum st_cpu_level level = st_cpu_level();
+    work->level = level;
     work->kernels = st_kernels_for(level);
     work->colour = st_colour_rows_for(level);
     work->jpeg = st_jpeg_kernels_for(level);
@@ -56,53 +58,6 @@ void st_image_wrap(struct st_image *image, struct st_work *work, struct st_view 
 {
     *image =
         (struct st_image){.work = work, .pixels = pixels, .crop = whole(pixels.width, pixels.height)};
-}
-
-/* Expands grey to RGB. Kernels read and write whole vectors, and the pixels may be followed by the end
- * of a mapped file. */
-static void spread_grey(const struct st_work *work, uint8_t *rgb, const uint8_t *grey, int32_t pixels)
-{
-    const int32_t vectors = work->jpeg ? pixels & -64 : 0;
-    if (vectors)
-        work->jpeg->grey(rgb, grey, vectors);
-    for (int32_t k = vectors; k < pixels; k++)
-        rgb[3 * k] = rgb[3 * k + 1] = rgb[3 * k + 2] = grey[k];
-}
-
-int st_image_raw(struct st_image *image, struct st_work *work, struct st_bytes bytes, int64_t width,
-                 int64_t height, int64_t channels, struct stoker_error *err)
-{
-    const uint64_t limit = work->decoder.pixel_limit;
-    uint64_t pixels = 0, size;
-    struct st_view rgb;
-    if (width < 1 || height < 1 || width > INT32_MAX / 4 || height > INT32_MAX || channels < 1 ||
-        channels > 4 || !st_mul((uint64_t)width, (uint64_t)height, &pixels) ||
-        !st_mul(pixels, (uint64_t)channels, &size) || size != bytes.size)
-        return st_fail(err, STOKER_ECORRUPT,
-                       "%zu bytes are not an image of %lld x %lld pixels with %lld channels", bytes.size,
-                       (long long)width, (long long)height, (long long)channels);
-    if (limit && pixels > limit)
-        return st_fail(err, STOKER_ELIMIT, "%lld x %lld exceeds pixel_limit (%llu pixels)",
-                       (long long)width, (long long)height, (unsigned long long)limit);
-    if (!st_view_take(&rgb, &work->arena, (int32_t)width, (int32_t)height, 3))
-        return st_fail(err, STOKER_ENOMEM, "no memory for an image of %lld x %lld pixels",
-                       (long long)width, (long long)height);
-    if (channels == 3)
-        memcpy(rgb.data, bytes.data, bytes.size);
-    for (uint64_t at = 0, some; channels == 1 && at < pixels; at += some) {
-        some = pixels - at < 1 << 20 ? pixels - at : 1 << 20;
-        spread_grey(work, rgb.data + 3 * at, bytes.data + at, (int32_t)some);
-    }
-    const int green = channels > 2 ? 1 : 0, blue = channels > 2 ? 2 : 0;
-    const uint8_t *from = bytes.data;
-    for (uint8_t *to = rgb.data; channels % 2 == 0 && pixels > 0; pixels--, from += channels, to += 3) {
-        to[0] = from[0];
-        to[1] = from[green];
-        to[2] = from[blue];
-    }
-    st_image_wrap(image, work, rgb);
-    image->owned = true;
-    return STOKER_OK;
 }
 
 static struct st_region whole_crop(const struct st_image *image)
@@ -406,6 +361,23 @@ static int settle_turn(struct st_image *image, struct stoker_error *err)
     return STOKER_OK;
 }
 
+/* With OpenCV's arithmetic, at once. */
+static int resize_as_cv(struct st_image *image, int32_t width, int32_t height, enum st_filter filter,
+                        struct stoker_error *err)
+{
+    struct st_arena *arena = &image->work->arena;
+    struct st_view in, out;
+    int rc = st_image_pixels(image, false, false, &in, err);
+    if (rc < 0)
+        return rc;
+    if (!st_view_take(&out, arena, width, height, in.channels))
+        return no_memory(width, height, err);
+    rc = st_cv_resize_view(image->numbers ? ST_FILTER_CV_NEAREST : filter, &in, &out, arena, err);
+    if (rc >= 0)
+        st_image_set(image, out, false);
+    return rc;
+}
+
 int st_image_resize(struct st_image *image, int32_t width, int32_t height, enum st_filter filter,
                     struct stoker_error *err)
 {
@@ -425,6 +397,8 @@ int st_image_resize(struct st_image *image, int32_t width, int32_t height, enum 
         image->crop = whole(width, height);
         return STOKER_OK;
     }
+    if (filter >= ST_FILTERS)
+        return resize_as_cv(image, width, height, filter, err);
     int rc = STOKER_OK;
     if (image->resized || image->pending_count)
         rc = make(image, err);
@@ -441,6 +415,7 @@ int st_image_resize(struct st_image *image, int32_t width, int32_t height, enum 
         .window = whole(width, height),
         .filter = image->numbers ? ST_FILTER_NEAREST : filter,
         .pillow = image->work->pillow,
+        .floored = image->numbers && image->numbers->floored,
     };
     return STOKER_OK;
 }

@@ -91,7 +91,8 @@ struct st_op {
 extern const struct st_op *const st_ops[]; /* NULL at the end */
 const struct st_op *st_op_find(const char *name);
 
-extern const char *const st_filter_words[]; /* nearest, box, bilinear, hamming, bicubic, lanczos */
+/* nearest, box, bilinear, hamming, bicubic, lanczos; cv_nearest, cv_linear, cv_area, cv_linear_area */
+extern const char *const st_filter_words[];
 
 /* Checks used by several ops; params.c. `op` is the op's name, for the message. */
 

@@ -8,8 +8,9 @@
 
 #include <math.h>
 
-const char *const st_filter_words[] = {"nearest", "box",     "bilinear", "hamming",
-                                       "bicubic", "lanczos", NULL};
+const char *const st_filter_words[] = {"nearest",    "box",       "bilinear", "hamming",
+                                       "bicubic",    "lanczos",   "cv_nearest", "cv_linear",
+                                       "cv_area",    "cv_linear_area", NULL};
 
 enum { SIDE_MAX = 1 << 20 };
 

@@ -4,10 +4,13 @@
  */
 #include "op/op.h"
 
+#include <stdlib.h>
+
 struct random_of {
     double p;
     struct st_list weights;
     int32_t n;
+    bool sorted;
 };
 
 static const struct st_param apply_params[] = {
@@ -35,6 +38,11 @@ static const struct st_param some_params[] = {
      .max = ST_HELD_MAX,
      .required = true,
      .help = "how many of the ops run"},
+    {.name = "sorted",
+     .type = ST_PARAM_BOOL,
+     .offset = offsetof(struct random_of, sorted),
+     .max = 1,
+     .help = "those that are chosen run in their order, not in the one in which they are drawn"},
     WEIGHTS,
     {0},
 };
@@ -108,10 +116,18 @@ static uint32_t choose(const void *self, struct st_rng *rng, uint32_t count, uin
     return choose_some(self, rng, 1, count, order);
 }
 
+static int compare(const void *a, const void *b)
+{
+    return *(const uint8_t *)a - *(const uint8_t *)b;
+}
+
 static uint32_t some(const void *self, struct st_rng *rng, uint32_t count, uint8_t order[ST_HELD_MAX])
 {
     const struct random_of *r = self;
-    return choose_some(r, rng, (uint32_t)r->n, count, order);
+    choose_some(r, rng, (uint32_t)r->n, count, order);
+    if (r->sorted)
+        qsort(order, (size_t)r->n, sizeof *order, compare);
+    return (uint32_t)r->n;
 }
 
 /* At least `n` ops can be chosen. */

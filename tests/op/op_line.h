@@ -166,7 +166,7 @@ static inline void line_free(struct op_line *line)
 static inline struct st_work work_make(enum st_cpu_level level)
 {
     return (struct st_work){
-        .kernels = st_kernels_for(level), .colour = st_colour_rows_for(level), .pillow = 13};
+        .kernels = st_kernels_for(level), .colour = st_colour_rows_for(level), .level = level, .pillow = 13};
 }
 
 static inline void work_free(struct st_work *work)

@@ -71,6 +71,35 @@ static void sanitizes(void)
     ok(empty.count == 0, "no boxes stay none");
 }
 
+static void transposed(void)
+{
+    float box[1][4] = {{1, 2, 5, 8}}, point[3] = {3, 7, 1};
+    uint32_t which[1] = {0};
+    struct st_boxes boxes = {box, which, 1, .point = point, .points = 1, .each = 3};
+    st_boxes_transpose(&boxes);
+    ok(is_box(box[0], 2, 1, 8, 5) && point[0] == 7 && point[1] == 3 && point[2] == 1, "rows become columns");
+}
+
+static void filters(void)
+{
+    float box[5][4] = {{0, 0, 10, 10}, {-5, 0, 5, 10}, {-20, 0, -10, 10}, {2, 2, 4, 4}, {3, 3, 3, 9}};
+    uint32_t which[5] = {0, 1, 2, 3, 4};
+    struct st_boxes boxes = {box, which, 5, .loose = true};
+    st_boxes_clamp(&boxes, 10, 10);
+    ok(is_box(box[1], -5, 0, 5, 10), "loose boxes are not clamped");
+    st_boxes_filter(&boxes, &(struct st_box_limits){.visibility = 0.49}, 10, 10);
+    ok(boxes.count == 3 && which[1] == 1 && which[2] == 3 && is_box(box[1], 0, 0, 5, 10),
+       "half of a box is outside, all of another one, and one has no area: %d left", (int)boxes.count);
+    st_boxes_filter(&boxes, &(struct st_box_limits){.ratio = 1.5}, 10, 10);
+    ok(boxes.count == 2 && which[1] == 3, "by the ratio of their sides");
+    st_boxes_filter(&boxes, &(struct st_box_limits){.area = 4, .width = 2, .height = 2}, 10, 10);
+    ok(boxes.count == 2, "limits may be reached");
+    st_boxes_filter(&boxes, &(struct st_box_limits){.area = 4.001}, 10, 10);
+    ok(boxes.count == 1 && which[0] == 0, "by their area");
+    st_boxes_filter(&boxes, &(struct st_box_limits){.height = 11}, 10, 10);
+    ok(boxes.count == 0, "by their height");
+}
+
 static void maps(void)
 {
     float box[3][4] = {{1, 2, 5, 8}, {NAN, 0, 4, 4}, {0, 0, 20, 10}};
@@ -123,5 +152,7 @@ int main(void)
     maps();
     displacements();
     sanitizes();
+    transposed();
+    filters();
     return done_testing();
 }

@@ -109,6 +109,7 @@ static const struct {
     {"remap", draw_remap},          {"resize_area", draw_resize},
     {"resize_linear", draw_resize}, {"resize_nearest", draw_resize},
     {"warp_affine", draw_affine},   {"warp_perspective", draw_perspective},
+    {"warp_affine_nearest", draw_affine}, {"warp_perspective_nearest", draw_perspective},
 };
 
 static size_t bytes_of(const struct st_view *view)

@@ -83,6 +83,10 @@ static const char *const texts[] = {
     "timm_augment(change=TranslateXRel, translate=0.4, interpolation=bicubic); timm_augment(change=Contrast)}; "
     "random_horizontal_flip; timm_augment(change=SolarizeAdd, p=1); to_tensor; random_erasing(p=0.7, value=random_color)",
     "grayscale; random_adjust_sharpness(sharpness_factor=0.3); random_resized_crop(size=31); random_equalize; to_tensor",
+    "random_turn(of=[1,2,3,4,5,6,7,8]); resize(size=[30,24], interpolation=cv_linear); random_turn(of=[5,3]); "
+    "random_sized_crop(size=22, heights=[5,20], interpolation=cv_linear_area); normalize_bytes(mean=[1,90,3], factor=0.01)",
+    "random_order{random_turn(of=[6,3]); random_grayscale(p=0.5)}; pad_if_needed(min_height=64, width_divisor=9); "
+    "random_some(n=2, sorted=true){random_invert; color_jitter(brightness=0.5); random_turn(of=5)}; crop(width=9, height=8)",
     "center_crop(size=30); color_jitter(brightness=0.2,contrast=0.2,saturation=0.2,hue=0.2); "
     "color_jitter(brightness=0.2,contrast=0.2,saturation=0.2,hue=0.2); color_jitter(brightness=0.2,contrast=0.2); "
     "color_jitter(saturation=0.2,hue=0.2); color_jitter(brightness=0.2,contrast=0.2,saturation=0.2,hue=0.2); "

@@ -24,6 +24,7 @@ _HARMLESS = {
     "__static_attributes__",
     "extra_repr",
 }
+_DECORATORS = {"albumentations": "albucore"}  # packages whose decorators a library's own functions have
 _LOOKS_FOR_LAZY = "_stoker_original"  # the attribute in which our patched functions keep the original
 
 
@@ -54,6 +55,13 @@ def is_from(package: str, function: Any) -> bool:
     function to another, as functools.wraps does, but not the file of the code."""
     if not isinstance(function, FunctionType):
         return True
+    decorators = _DECORATORS.get(package)
+    if decorators in sys.modules and _is_in(decorators, function):
+        return hasattr(function, "__wrapped__") and is_from(package, function.__wrapped__)
+    return _is_in(package, function)
+
+
+def _is_in(package: str, function: FunctionType) -> bool:
     file = getattr(sys.modules.get(package), "__file__", None) or ""
     return function.__code__.co_filename.startswith(os.path.dirname(file) + os.sep)
 

@@ -110,7 +110,10 @@ def engine_plan(loader: Any) -> Plan:
                 f"{native.compiled.target_transform!r} is a Python function, called for each label of a batch",
             )
         )
-    rows.append(Row("collate", engine, "each sample is written directly into the batch"))
+    if native.compiled.transposes:
+        rows.append(Row("collate_fn", "this process", "it takes a batch apart into samples, whose pixels are not copied"))
+    else:
+        rows.append(Row("collate", engine, "each sample is written directly into the batch"))
     if loader.batch_transforms is not None:
         rows.append(Row("batch_transforms", "this process", "they apply to whole batches"))
     return Plan([*rows, *_tuning_rows(loader), _copy_row(loader)])
@@ -204,6 +207,7 @@ _LAZY = "decoded when torchvision's transforms have determined which part is nee
 _FOLLOWS = "the dataset runs in Python"
 _TOGETHER = "recorded, and made at once when pixels are needed"
 _THEIRS = "torchvision's, where samples are made in Python"
+_WHOLE = "Albumentations calls its steps itself: all of a pipeline, or none, run in the engine"
 _OWN = "the script's own; what it does to images is recorded where the engine has it"
 
 
@@ -225,6 +229,7 @@ def _transform_rows(
     """Return a row for each step of the known transforms."""
     by_step = {id(b.step): b for b in blockers if b.step is not None}
     rows = []
+    shown = []
     for leaf in leaves_of(dataset):
         joint = getattr(leaf.dataset, "is_joint", False)
         made_tensor = is_behind = False
@@ -233,17 +238,26 @@ def _transform_rows(
             blocker = by_step.get(id(step)) or _inside(step, by_step)
             if blocker is not None:
                 rows.append(Row(name, where, blocker.why, blocker.remedy, cost))
+                shown.append(blocker)
                 is_behind, in_engine = True, in_engine if not made_tensor else _never
             elif in_engine(step, made_tensor) and not (joint and is_behind and name not in OF_VALUES):
                 rows.append(Row(name, f"engine, in {where}", _TOGETHER, cost=cost))
+            elif library_of(step) == "albumentations":
+                rows.append(Row(name, where, _WHOLE, cost=cost))
             elif library_of(step) not in ("", "functions"):
                 rows.append(Row(name, where, _THEIRS, cost=cost))
             else:
                 rows.append(Row(name, where, _OWN, cost=cost))
                 in_engine = in_engine if not made_tensor else _never
             made_tensor = made_tensor or name in MAKES_TENSORS
-    rows += [Row("transform", where, b.why, b.remedy) for b in blockers if b.step is None]
+    whole = [b for b in blockers if b.step is None or _holds_steps(b.step) and b not in shown]
+    rows += [Row("transform", where, b.why, b.remedy) for b in whole]
     return rows
+
+
+def _holds_steps(transform: Any) -> bool:
+    """Return whether its steps have rows, and it has none."""
+    return any(step is not transform for step in steps_of(transform))
 
 
 def _inside(step: Any, by_step: dict[int, Blocker]) -> Blocker | None:

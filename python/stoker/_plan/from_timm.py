@@ -9,33 +9,21 @@ from __future__ import annotations
 import functools
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from .. import transforms as T
 from .._base.unmodified import is_from
-from .._steps.arguments import filter_word, interpolation_mode, op
+from .._steps.arguments import filter_word, interpolation_mode
 from .._steps.base import Transform, changes_of, converters
 from .._steps.blockers import TRANSFORM, Blocked, Blocker
+from .._steps.engine_op import EngineOp
 from .._steps.mix import batch_converters
 from .._steps.timm_mix import TimmMixup
 
 _COUNT_MOST = 8  # boxes of RandomErasing
 _OPS_MOST = 256  # of one pipeline
 _IN_PIXELS = ("TranslateX", "TranslateY")
-
-
-class _Step(Transform):
-    """An op of the engine that has no public class."""
-
-    def __init__(self, name: str, inner: Sequence[Transform] = (), **params: Any) -> None:
-        self._name = name
-        self._inner = inner
-        self._params = params
-
-    def _spec(self) -> str:
-        inner = "; ".join(step._spec() for step in self._inner)
-        return op(self._name, **self._params) + (f"{{{inner}}}" if inner else "")
 
 
 def _cannot(t: Any, why: str) -> NotImplementedError:
@@ -60,7 +48,7 @@ def _resized_crop(t: Any) -> Transform:
 def _keep_ratio(t: Any) -> Transform:
     return _for_filters(
         t,
-        lambda filter_: _Step(
+        lambda filter_: EngineOp(
             "resize_keep_ratio",
             size=t.size,
             longest=t.longest,
@@ -185,7 +173,7 @@ def _augment_op(t: Any) -> Transform:
     translate = t.hparams.get("translate_const") if t.name in _IN_PIXELS else t.hparams.get("translate_pct", 0.45)
     if translate is None:
         raise _cannot(t, "its hparams have no translate_const")
-    return _Step(
+    return EngineOp(
         "timm_augment",
         change=t.name,
         p=t.prob,
@@ -208,7 +196,7 @@ def _rand_augment(t: Any) -> Transform:
     _check_version(t)
     ops = [_augment_op(one) for one in t.ops]
     if t.choice_weights is not None:
-        return _Step("random_some", ops, n=t.num_layers, p=[float(weight) for weight in t.choice_weights])
+        return EngineOp("random_some", ops, n=t.num_layers, p=[float(weight) for weight in t.choice_weights])
     if not isinstance(t.num_layers, int) or not 0 <= t.num_layers * len(ops) <= _OPS_MOST:
         raise _cannot(t, f"num_layers={t.num_layers}, for which the engine has too few ops")
     return T.Compose([T.RandomChoice(ops)] * t.num_layers)
@@ -234,11 +222,11 @@ batch_converters["timm.data.mixup", "Mixup"] = _mixup
 converters["timm"] = {
     "AugMixAugment": _augmix,
     "AutoAugment": _auto_augment,
-    "CenterCropOrPad": lambda t: _Step("center_crop", **_border(t)),
+    "CenterCropOrPad": lambda t: EngineOp("center_crop", **_border(t)),
     "MaybePILToTensor": lambda t: T.PILToTensor(),
     "MaybeToTensor": _to_tensor,
     "RandAugment": _rand_augment,
-    "RandomCropOrPad": lambda t: _Step("random_crop", pad_if_needed=True, **_border(t)),
+    "RandomCropOrPad": lambda t: EngineOp("random_crop", pad_if_needed=True, **_border(t)),
     "RandomErasing": _erasing,
     "RandomResizedCropAndInterpolation": _resized_crop,
     "ResizeKeepRatio": _keep_ratio,

@@ -158,7 +158,7 @@ _CONVERTERS: dict[str, Callable[[Any], Transform]] = {
     "AutoAugment": _auto_augment,
     "CenterCrop": lambda t: T.CenterCrop(t.size),
     "ColorJitter": _jitter,
-    "ClampBoundingBoxes": lambda t: _Nothing() if t.clamping_mode is None else T.ClampBoundingBoxes(),
+    "ClampBoundingBoxes": lambda t: Nothing() if t.clamping_mode is None else T.ClampBoundingBoxes(),
     "Compose": lambda t: T.Compose(list(t.transforms)),
     "ConvertBoundingBoxFormat": lambda t: T.ConvertBoundingBoxFormat(t.format),
     "ConvertImageDtype": lambda t: (_ToDtype if _is_v2(t) else T.ConvertImageDtype)(t.dtype),

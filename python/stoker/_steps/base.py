@@ -168,9 +168,10 @@ def _place_of_tensor(parts: list[str]) -> int:
     raise Blocked([Blocker(TRANSFORM, why, "use Grayscale(3) before ToTensor")])
 
 
-# ---- transforms of torchvision and timm ----
+# ---- transforms of torchvision, timm and Albumentations ----
 
-_LIBRARIES = {"torchvision": "torchvision.transforms", "timm": "timm.data"}  # and where their transforms are
+# And where their transforms are.
+_LIBRARIES = {"torchvision": "torchvision.transforms", "timm": "timm.data", "albumentations": "albumentations"}
 # How to make one of our transforms from one of a library's, by the name of its class. _plan/from_*.py fill it: the tables
 # need the classes of transforms.py, which are built on those here. For a user's function it may be None.
 converters: dict[str, dict[str, Callable[[Any], Any]]] = {}
@@ -220,12 +221,13 @@ _DIFFERS_ON_TENSORS = {
     "ToTensor",
     *PRESETS,
 }
-MAKES_TENSORS = {"ToImage", "PILToTensor", "ToTensor", "MaybeToTensor", "MaybePILToTensor", "ToNumpy", *PRESETS}
-_MAKES_FLOATS = {"ToTensor", "ConvertImageDtype", "ToDtype", "MaybeToTensor", *PRESETS}
+MAKES_TENSORS = {"ToImage", "PILToTensor", "ToTensor", "ToTensorV2", "MaybeToTensor", "MaybePILToTensor", "ToNumpy", *PRESETS}
+_MAKES_FLOATS = {"ToTensor", "ConvertImageDtype", "ToDtype", "ToFloat", "Normalize", "MaybeToTensor", *PRESETS}
 
 
 def compile_transform(transform: Any) -> Transform:
-    """Return one of our transforms for `transform`, which is ours, torchvision's (v1 or v2) or timm's.
+    """Return one of our transforms for `transform`, which is ours, torchvision's (v1 or v2), timm's or
+    Albumentations'.
 
     Raises:
         Blocked: The engine has no such transform, or somebody has changed what it does.
@@ -282,7 +284,7 @@ def _refuse_other_arithmetic(transforms: Any) -> None:
     """Raise Blocked if a library would work on a tensor where the engine works on the image, with another result."""
     maker, is_float = "", False
     blockers = []
-    for step in _steps_of_libraries(transforms):
+    for step in steps_of_libraries(transforms):
         name = type(step).__name__
         if maker and (maker == "ToNumpy" or _differs_on_tensors(step, name, is_float)):
             why = f"{name} comes after {maker}: {library_of(step)} treats tensors there differently from images"
@@ -294,6 +296,8 @@ def _refuse_other_arithmetic(transforms: Any) -> None:
 
 
 def _differs_on_tensors(step: Any, name: str, is_float: bool) -> bool:
+    if library_of(step) == "albumentations":  # it takes arrays
+        return True
     if library_of(step) == "timm":
         return name != "RandomErasing" or not (is_float or step.mode == "const")
     if name in ("Pad", "RandomCrop") and ".v2" not in type(step).__module__ and not isinstance(step.fill, (int, float)):
@@ -305,15 +309,15 @@ def _differs_on_tensors(step: Any, name: str, is_float: bool) -> bool:
     return name in _DIFFERS_ON_TENSORS
 
 
-def _steps_of_libraries(transforms: Any) -> Iterator[Any]:
-    """Yield those of the steps that are torchvision's or timm's, including those inside others."""
+def steps_of_libraries(transforms: Any) -> Iterator[Any]:
+    """Yield those of the steps that are a library's, including those inside others."""
     for given in transforms:
         transform = as_of_library(given, "torchvision.transforms")
         own = None if isinstance(transform, Transform) else proved(getattr(transform, "lambd", transform))
         if own is not None:
-            yield from _steps_of_libraries(own.transforms)
+            yield from steps_of_libraries(own.transforms)
         elif hasattr(transform, "transforms"):
-            yield from _steps_of_libraries(transform.transforms)
+            yield from steps_of_libraries(transform.transforms)
         elif library_of(transform):
             yield transform
 
@@ -334,7 +338,7 @@ def pipeline_text(transform: Any, *, grey: bool = False) -> str:
     """Return the text of the pipeline that the engine runs for a transform.
 
     Args:
-        transform: A transform of this module, of torchvision or of timm; None does nothing.
+        transform: A transform of this module, of torchvision, timm or Albumentations; None does nothing.
         grey: Whether the images have one channel, like Pillow's mode "L".
 
     Returns:
@@ -364,7 +368,7 @@ def functional_apply(
     """Run a transform on one image, with the result that a DataLoader would give.
 
     Args:
-        transform: A transform of this module, of torchvision or of timm; None only decodes.
+        transform: A transform of this module, of torchvision, timm or Albumentations; None only decodes.
         image: A PIL image, or a uint8 array of shape height x width x 3 or height x width.
         seed: Determines every random draw.
         dtype: The type of the result: "uint8", "float32", "float16" or "bfloat16"; by default the transform's.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -96,16 +96,18 @@ def _warp(op: str, rows: int, args: tuple[Any, ...], dst: Any, flags: Any, mode:
     channels, size, border = _channels(src), _size(dsize), _border(mode, value)
     if size is None or border is None or channels not in _WARPED or dst is not None or type(flags) is not int:
         return None
-    if flags & ~_INVERSE != _LINEAR or type(matrix) is not np.ndarray or matrix.shape != (rows, 3):
+    if flags & ~_INVERSE not in (_NEAREST, _LINEAR) or type(matrix) is not np.ndarray or matrix.shape != (rows, 3):
         return None
     if matrix.dtype not in (np.float32, np.float64) or not np.isfinite(matrix).all():
         return None
     numbers = (*matrix.ravel().tolist(), float(flags & _INVERSE != 0), *border)
+    if flags & ~_INVERSE == _NEAREST:  # OpenCV is faster: for masks in pipelines alone
+        return Call(f"{op}_nearest", src, size[1], size[0], channels, numbers, pays=False)
     return Call(op, src, size[1], size[0], channels, numbers, pays=channels != _GREY)
 
 
 _WARPED = (1, 3, 4)  # channels: OpenCV warps two with other arithmetic
-_LINEAR = 1  # OpenCV makes the others faster than the engine did
+_NEAREST, _LINEAR = 0, 1
 
 
 def _warp_affine(
@@ -172,7 +174,7 @@ def _warp_samples(rows: int) -> list[tuple[Any, ...]]:
     bottom = [] if rows == 2 else [[0.0011, -0.0007, 1]]
     return [
         (array, np.array(matrix + bottom, np.float64), (141, 117), None, flags, border, (7, 250, 99, 0))
-        for flags in (_LINEAR, _LINEAR | _INVERSE)
+        for flags in (_LINEAR, _LINEAR | _INVERSE, _NEAREST)
         for array in _arrays((96, 128), (40, 1))
         for matrix in maps
         for border in _BORDERS
@@ -194,14 +196,19 @@ def _remap_samples() -> list[tuple[Any, ...]]:
 class Function:
     """A function of OpenCV.
 
-    `read` takes its arguments and returns the engine's call, or None for what is left to OpenCV; `samples` returns
+    `ops` are the operations that it has; `read` takes its arguments and returns the engine's call, or None for what is left to OpenCV; `samples` returns
     arguments with which every operation is compared.
     """
 
     def __init__(
-        self, name: str, read: Callable[..., Call | None], samples: Callable[[], list[tuple[Any, ...]]]
+        self,
+        name: str,
+        ops: Iterable[str],
+        read: Callable[..., Call | None],
+        samples: Callable[[], list[tuple[Any, ...]]],
     ) -> None:
         self.__name__ = name
+        self.ops = set(ops)
         self._read = read
         self._samples = samples
         self._original: Callable[..., Any] | None = None
@@ -231,24 +238,28 @@ class Function:
         return self._original(*args, **named)
 
     def compare(self, original: Callable[..., Any]) -> bool:
-        """Leave out operations that give other bytes than OpenCV's function; return whether any is left."""
-        self._original = original
-        left: set[str] = set()
-        for args in self._samples():
-            call = self._read(*args)
-            assert call is not None
-            left.add(call.op)
-            ours, theirs = call.run(), original(*args)
-            if ours.shape != theirs.shape or ours.tobytes() != theirs.tobytes():
-                self._differ.add(call.op)
-        return bool(left - self._differ)
+        """Leave out operations that give other bytes than OpenCV's function; return whether any is left. Only the first
+        call compares."""
+        if self._original is None:
+            for args in self._samples():
+                call = self._read(*args)
+                assert call is not None and call.op in self.ops
+                ours, theirs = call.run(), original(*args)
+                if ours.shape != theirs.shape or ours.tobytes() != theirs.tobytes():
+                    self._differ.add(call.op)
+            self._original = original
+        return bool(self.ops - self._differ)
+
+    def agrees(self, op: str) -> bool:
+        """Return whether an operation gives OpenCV's bytes, after `compare`."""
+        return op in self.ops - self._differ
 
 
 _FUNCTIONS = [
-    Function("remap", _remap, _remap_samples),
-    Function("resize", _resize, _resize_samples),
-    Function("warpAffine", _warp_affine, lambda: _warp_samples(2)),
-    Function("warpPerspective", _warp_perspective, lambda: _warp_samples(3)),
+    Function("remap", ["remap"], _remap, _remap_samples),
+    Function("resize", _RESIZES.values(), _resize, _resize_samples),
+    Function("warpAffine", ["warp_affine", "warp_affine_nearest"], _warp_affine, lambda: _warp_samples(2)),
+    Function("warpPerspective", ["warp_perspective", "warp_perspective_nearest"], _warp_perspective, lambda: _warp_samples(3)),
 ]
 _compared: dict[str, Function] | None = None
 
@@ -256,6 +267,17 @@ _compared: dict[str, Function] | None = None
 def names() -> list[str]:
     """Return the functions of cv2 that the engine may have. Nothing is compared."""
     return [function.__name__ for function in _FUNCTIONS]
+
+
+def agrees(op: str) -> bool:
+    """Return whether an operation of the engine gives the bytes of the installed OpenCV, no matter which is faster."""
+    try:
+        import cv2
+    except ImportError:
+        return False
+    function = next(one for one in _FUNCTIONS if op in one.ops)
+    function.compare(original_of(getattr(cv2, function.__name__)))
+    return function.agrees(op)
 
 
 def functions() -> dict[str, Function]:

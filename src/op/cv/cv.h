@@ -54,6 +54,9 @@ const struct st_cv_op *st_cv_find(const char *name);
 /* Checks the call, and runs the op. */
 int st_cv_run(const struct st_cv_op *op, const struct st_cv_call *call, struct stoker_error *err);
 
+/* The nearest integer, and of two the even one; of numbers below 2^22. Compilers make vectors of it. */
+static inline float st_cv_round(float value) { return value + 0x1.8p23f - 0x1.8p23f; }
+
 /* For ops: the failures that several have. */
 int st_cv_no_memory(const char *op, struct stoker_error *err);
 /* Whether the number at `at` is an integer from `low` to `high`. */

@@ -36,7 +36,7 @@ static int run(const struct st_cv_call *call, struct stoker_error *err)
             return st_fail(err, STOKER_EINVAL, "remap: map %u has %llu bytes; %d x %d points have %llu",
                            k, (unsigned long long)call->table[k].size, call->out.height, call->out.width,
                            (unsigned long long)wanted);
-    int rc = st_cv_warp_begin(&warp, call, 0, NAME, err);
+    int rc = st_cv_warp_begin(&warp, call, 0, false, NAME, err);
     for (int32_t y = 0; !rc && y < call->out.height; y++) {
         read_row(&warp, call, y);
         rc = st_cv_warp_row(&warp, call, y, NAME, err);

@@ -1,8 +1,8 @@
 /* warp.h - what the warps with OpenCV's arithmetic share: borders, and the inner loops
  *
  * Every pixel of the result comes from a point of the input, in float32: a linear mean of the four
- * pixels around it, computed with fused multiplications and additions, as OpenCV does with FMA. There
- * are no warps to the nearest pixel: OpenCV makes these faster than we did.
+ * pixels around it, computed with fused multiplications and additions, as OpenCV does with FMA; or the
+ * nearest pixel, for masks (of arrays OpenCV makes these faster).
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -34,6 +34,8 @@ struct st_cv_warp_rows {
     void (*perspective)(float *xs, float *ys, int32_t count, int32_t y, const float map[9]);
     /* Whether all coordinates are numbers from -most to most. */
     bool (*all_near)(const struct st_cv_points *points, float most);
+    void (*nearest)(const struct st_view *in, const struct st_cv_border_of *border,
+                    const struct st_cv_points *points, uint8_t *out);
     void (*linear)(const struct st_view *in, const struct st_cv_border_of *border,
                    const struct st_cv_points *points, uint8_t *out);
 };
@@ -47,11 +49,12 @@ int32_t st_cv_border_at(int32_t at, int32_t size, enum st_cv_border kind);
 enum { ST_CV_WARP_NUMBERS = 1 + ST_CV_CHANNELS };
 struct st_cv_warp {
     const struct st_cv_warp_rows *rows;
+    bool nearest;
     struct st_cv_border_of border;
     float *x, *y; /* of a row */
 };
-int st_cv_warp_begin(struct st_cv_warp *warp, const struct st_cv_call *call, uint32_t at, const char *op,
-                     struct stoker_error *err);
+int st_cv_warp_begin(struct st_cv_warp *warp, const struct st_cv_call *call, uint32_t at, bool nearest,
+                     const char *op, struct stoker_error *err);
 /* Makes row `y` of the points. */
 int st_cv_warp_row(const struct st_cv_warp *warp, const struct st_cv_call *call, int32_t y,
                    const char *op, struct stoker_error *err);

@@ -58,8 +58,8 @@ int32_t st_cv_border_at(int32_t at, int32_t size, enum st_cv_border kind)
     }
 }
 
-int st_cv_warp_begin(struct st_cv_warp *warp, const struct st_cv_call *call, uint32_t at, const char *op,
-                     struct stoker_error *err)
+int st_cv_warp_begin(struct st_cv_warp *warp, const struct st_cv_call *call, uint32_t at, bool nearest,
+                     const char *op, struct stoker_error *err)
 {
     const double *numbers = call->numbers + at;
     if (call->in.channels != call->out.channels)
@@ -71,7 +71,7 @@ int st_cv_warp_begin(struct st_cv_warp *warp, const struct st_cv_call *call, uin
     if (!st_cv_whole(call, at, ST_CV_BORDER_CONSTANT, ST_CV_BORDER_REFLECT_101))
         return st_fail(err, STOKER_EINVAL, "%s: the kind of border %g must be one from 0 to 4", op,
                        numbers[0]);
-    *warp = (struct st_cv_warp){.border.kind = (enum st_cv_border)numbers[0]};
+    *warp = (struct st_cv_warp){.nearest = nearest, .border.kind = (enum st_cv_border)numbers[0]};
     for (int c = 0; c < ST_CV_CHANNELS; c++)
         warp->border.value[c] = (uint8_t)lrint(fmin(fmax(numbers[1 + c], 0), 255));
     /* The vector loops count bytes in 32 bits, downwards from the first row. */
@@ -98,6 +98,7 @@ int st_cv_warp_row(const struct st_cv_warp *warp, const struct st_cv_call *call,
     if (!warp->rows->all_near(&points, most))
         return st_fail(err, STOKER_EUNSUPPORTED, "%s: row %d has points that are too far outside", op,
                        y);
-    warp->rows->linear(&call->in, &warp->border, &points, st_row(&call->out, y));
+    (warp->nearest ? warp->rows->nearest : warp->rows->linear)(&call->in, &warp->border, &points,
+                                                               st_row(&call->out, y));
     return STOKER_OK;
 }

@@ -32,12 +32,12 @@ static void invert(double m[MAP])
     memcpy(m, t, sizeof t);
 }
 
-static int run(const struct st_cv_call *call, struct stoker_error *err)
+static int run(const struct st_cv_call *call, bool nearest, struct stoker_error *err)
 {
     struct st_cv_warp warp;
     double m[MAP];
     float map[MAP];
-    int rc = st_cv_warp_begin(&warp, call, COMMON, NAME, err);
+    int rc = st_cv_warp_begin(&warp, call, COMMON, nearest, NAME, err);
     memcpy(m, call->numbers, sizeof m);
     if (call->numbers[INVERSE] == 0)
         invert(m);
@@ -50,10 +50,28 @@ static int run(const struct st_cv_call *call, struct stoker_error *err)
     return rc;
 }
 
+static int run_linear(const struct st_cv_call *call, struct stoker_error *err)
+{
+    return run(call, false, err);
+}
+
+static int run_nearest(const struct st_cv_call *call, struct stoker_error *err)
+{
+    return run(call, true, err);
+}
+
 const struct st_cv_op st_cv_warp_perspective = {
     .name = NAME,
     .help = "cv2.warpPerspective with INTER_LINEAR",
     .least = COMMON + ST_CV_WARP_NUMBERS,
     .most = COMMON + ST_CV_WARP_NUMBERS,
-    .run = run,
+    .run = run_linear,
+};
+
+const struct st_cv_op st_cv_warp_perspective_nearest = {
+    .name = "warp_perspective_nearest",
+    .help = "cv2.warpPerspective with INTER_NEAREST",
+    .least = COMMON + ST_CV_WARP_NUMBERS,
+    .most = COMMON + ST_CV_WARP_NUMBERS,
+    .run = run_nearest,
 };

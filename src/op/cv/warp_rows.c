@@ -126,7 +126,6 @@ static const uint8_t *fetch(const struct st_view *in, const struct st_cv_border_
     return st_row(in, y) + (ptrdiff_t)x * in->channels;
 }
 
-#if !defined(__AVX2__)
 /* NaN, too, becomes a place far outside. */
 static int32_t whole(float at)
 {
@@ -134,6 +133,15 @@ static int32_t whole(float at)
     return !(at > -most) ? (int32_t)-most : at < most ? (int32_t)at : (int32_t)most;
 }
 
+static void nearest(const struct st_view *in, const struct st_cv_border_of *border,
+                    const struct st_cv_points *points, uint8_t *out)
+{
+    const size_t channels = (size_t)in->channels;
+    for (int32_t k = 0; k < points->count; k++, out += channels)
+        memcpy(out, fetch(in, border, whole(rintf(points->x[k])), whole(rintf(points->y[k]))), channels);
+}
+
+#if !defined(__AVX2__)
 static void linear_pixel(const struct st_view *in, const struct st_cv_border_of *border, float x,
                          float y, uint8_t *out)
 {
@@ -439,4 +447,5 @@ static void linear(const struct st_view *in, const struct st_cv_border_of *borde
 const struct st_cv_warp_rows ST_CV_ROWS = {.affine = affine,
                                            .perspective = perspective,
                                            .all_near = all_near,
+                                           .nearest = nearest,
                                            .linear = linear};

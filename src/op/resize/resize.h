@@ -10,7 +10,10 @@
 
 enum st_filter {
     ST_FILTER_NEAREST, ST_FILTER_BOX, ST_FILTER_BILINEAR, ST_FILTER_HAMMING, ST_FILTER_BICUBIC,
-    ST_FILTER_LANCZOS, ST_FILTERS
+    ST_FILTER_LANCZOS, ST_FILTERS,
+    /* Of lazy images alone: with OpenCV's arithmetic (op/cv). The last is area where a side shrinks. */
+    ST_FILTER_CV_NEAREST = ST_FILTERS, ST_FILTER_CV_LINEAR, ST_FILTER_CV_AREA,
+    ST_FILTER_CV_LINEAR_AREA
 };
 
 /* A range of pixels with fractional ends; length 0: the whole axis. */
@@ -24,6 +27,7 @@ struct st_resize {
     struct st_region window;
     enum st_filter filter;
     uint32_t pillow; /* 13: vertical pass first where Pillow 13 does so; 12: always horizontal first */
+    bool floored; /* the nearest pixel is the one at or before, as torch finds it */
     struct st_span span_x, span_y; /* the part of the input to be resized, as in Pillow's resize(box=) */
 };
 

@@ -1,5 +1,5 @@
-/* tensor_ops.c - to_tensor, pil_to_tensor, convert_image_dtype, normalize, arithmetic: the final type
- * and values of images
+/* tensor_ops.c - to_tensor, pil_to_tensor, convert_image_dtype, normalize, normalize_bytes, arithmetic:
+ * the final type and values of images
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,6 +14,10 @@ struct convert {
 
 struct normalize {
     struct st_list mean, std;
+};
+
+struct normalize_bytes {
+    struct st_list mean, factor;
 };
 
 struct arithmetic {
@@ -56,6 +60,24 @@ static const struct st_param normalize_params[] = {
      .max = 1e30,
      .required = true,
      .help = "divisor of each channel"},
+    {0},
+};
+
+static const struct st_param bytes_params[] = {
+    {.name = "mean",
+     .type = ST_PARAM_LIST,
+     .offset = offsetof(struct normalize_bytes, mean),
+     .min = -1e30,
+     .max = 1e30,
+     .required = true,
+     .help = "subtracted from each channel, of 0 to 255"},
+    {.name = "factor",
+     .type = ST_PARAM_LIST,
+     .offset = offsetof(struct normalize_bytes, factor),
+     .min = -1e30,
+     .max = 1e30,
+     .required = true,
+     .help = "by which each channel is then multiplied"},
     {0},
 };
 
@@ -141,11 +163,11 @@ static int plan_convert(void *self, struct st_shape *shape, struct st_finish_spe
     return STOKER_OK;
 }
 
-static int check_channels(const struct st_list *list, const char *name, int32_t channels,
-                          struct stoker_error *err)
+static int check_channels(const struct st_list *list, const char *op, const char *name,
+                          int32_t channels, struct stoker_error *err)
 {
     if (list->count != 1 && list->count != (uint32_t)channels)
-        return st_fail(err, STOKER_EINVAL, "normalize: %s has %u values, but the image has %d channel%s",
+        return st_fail(err, STOKER_EINVAL, "%s: %s has %u values, but the image has %d channel%s", op,
                        name, list->count, channels, st_s((uint64_t)channels));
     return STOKER_OK;
 }
@@ -168,9 +190,9 @@ static int plan_normalize(void *self, struct st_shape *shape, struct st_finish_s
                        "convert_image_dtype)");
     int rc = check_count(finish, "normalize", err);
     if (rc >= 0)
-        rc = check_channels(&n->mean, "mean", shape->channels, err);
+        rc = check_channels(&n->mean, "normalize", "mean", shape->channels, err);
     if (rc >= 0)
-        rc = check_channels(&n->std, "std", shape->channels, err);
+        rc = check_channels(&n->std, "normalize", "std", shape->channels, err);
     if (rc < 0)
         return rc;
     for (int32_t c = 0; c < shape->channels; c++) {
@@ -182,6 +204,29 @@ static int plan_normalize(void *self, struct st_shape *shape, struct st_finish_s
         finish->step[finish->steps].mean[c] = (float)n->mean.value[n->mean.count > 1 ? c : 0];
     }
     finish->steps++;
+    return STOKER_OK;
+}
+
+/* As Albumentations: a byte becomes float32 as it is. */
+static int plan_bytes(void *self, struct st_shape *shape, struct st_finish_spec *finish,
+                      struct stoker_error *err)
+{
+    const struct normalize_bytes *n = self;
+    if (shape->tensor || finish->dtype != STOKER_DTYPE_U8)
+        return already_tensor("normalize_bytes", err);
+    int rc = check_channels(&n->mean, "normalize_bytes", "mean", shape->channels, err);
+    if (rc >= 0)
+        rc = check_channels(&n->factor, "normalize_bytes", "factor", shape->channels, err);
+    if (rc < 0)
+        return rc;
+    for (int32_t c = 0; c < shape->channels; c++) {
+        finish->step[0].mean[c] = (float)n->mean.value[n->mean.count > 1 ? c : 0];
+        finish->step[0].std[c] = (float)n->factor.value[n->factor.count > 1 ? c : 0];
+    }
+    finish->step[0].product = true;
+    finish->steps = 1;
+    finish->dtype = STOKER_DTYPE_F32;
+    shape->tensor = true;
     return STOKER_OK;
 }
 
@@ -235,6 +280,14 @@ const struct st_op st_op_normalize = {
     .self_size = sizeof(struct normalize),
     .params = normalize_params,
     .plan = plan_normalize,
+};
+
+const struct st_op st_op_normalize_bytes = {
+    .name = "normalize_bytes",
+    .help = "(byte - mean) * factor for each channel, as float32",
+    .self_size = sizeof(struct normalize_bytes),
+    .params = bytes_params,
+    .plan = plan_bytes,
 };
 
 const struct st_op st_op_arithmetic = {

@@ -1,0 +1,55 @@
+/* albu.c - what the ops that change values as Albumentations does share
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "op/albu/albu.h"
+
+#include "op/colour/tables.h"
+
+#include <math.h>
+
+int32_t st_albu_draw_whole(const struct st_list *range, struct st_rng *rng)
+{
+    const int64_t low = (int64_t)range->value[0], high = (int64_t)range->value[1];
+    return (int32_t)(low + (int64_t)st_rng_below(rng, (uint64_t)(high - low + 1)));
+}
+
+int st_albu_whole(const struct st_list *range, const char *op, const char *name,
+                  struct stoker_error *err)
+{
+    for (uint32_t k = 0; k < range->count; k++)
+        if (range->value[k] != floor(range->value[k]))
+            return st_fail(err, STOKER_EINVAL, "%s: %s must be integers, and %g is none", op, name,
+                           range->value[k]);
+    return STOKER_OK;
+}
+
+int st_albu_replace(struct st_image *image, const uint8_t table[3][256], struct stoker_error *err)
+{
+    struct st_view pixels;
+    struct st_tables tables;
+    if (!st_albu_changes(image))
+        return STOKER_OK;
+    const int rc = st_image_pixels(image, true, true, &pixels, err);
+    if (rc < 0)
+        return rc;
+    st_tables_begin(&tables, st_colour_rows_of(image->work), &pixels);
+    st_tables_replace(&tables, table[0]);
+    st_tables_end(&tables);
+    return STOKER_OK;
+}
+
+void st_albu_turn_hues(uint8_t table[3][256], double by)
+{
+    for (int v = 0; v < 256; v++) {
+        const double sum = v + by;
+        const int32_t hue = (int32_t)(sum - ST_ALBU_HUES * floor(sum / ST_ALBU_HUES));
+        table[0][v] = (uint8_t)(hue < ST_ALBU_HUES ? hue : 0);
+        table[1][v] = table[2][v] = (uint8_t)v;
+    }
+}
+
+int st_albu_no_memory(const char *op, struct stoker_error *err)
+{
+    return st_fail(err, STOKER_ENOMEM, "%s: out of memory", op);
+}

@@ -1,0 +1,165 @@
+/* colours.c - ops on colours, as Albumentations makes them: hue, saturation and value; jitter; channels
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "op/albu/albu.h"
+#include "op/cv/colour.h"
+
+enum { CHANNELS = 3 };
+
+static const struct st_cv_colour_rows *rows_of(const struct st_image *image)
+{
+    return st_cv_colour_rows_for(image->work->level);
+}
+
+/* ---- hue, saturation and value ---- */
+
+struct shift_hsv {
+    struct st_list range[CHANNELS];
+};
+
+#define SHIFT(text, which, most, what)                                                                  \
+    {                                                                                                   \
+        .name = text, .type = ST_PARAM_LIST, .offset = offsetof(struct shift_hsv, range[which]),        \
+        .min = -most, .max = most, .help = what                                                         \
+    }
+
+static const struct st_param shift_hsv_params[] = {
+    SHIFT("hue", 0, 180, "what is added to hues of 0 to 179, low and high (-20, 20)"),
+    SHIFT("saturation", 1, 255, "what is added to saturations, low and high (-30, 30)"),
+    SHIFT("value", 2, 255, "what is added to values, low and high (-20, 20)"),
+    {0},
+};
+
+static int plan_shift_hsv(void *self, struct st_shape *shape, struct st_finish_spec *finish,
+                          struct stoker_error *err)
+{
+    struct shift_hsv *s = self;
+    int rc = st_plan_bytes(shape, finish, "albu_shift_hsv", err);
+    if (rc >= 0)
+        rc = st_param_range(&s->range[0], "albu_shift_hsv", "hue", -20, 20, err);
+    if (rc >= 0)
+        rc = st_param_range(&s->range[1], "albu_shift_hsv", "saturation", -30, 30, err);
+    return rc < 0 ? rc : st_param_range(&s->range[2], "albu_shift_hsv", "value", -20, 20, err);
+}
+
+/* A fraction is left out. */
+static void add_to_all(uint8_t table[256], double by)
+{
+    for (int32_t v = 0; v < 256; v++)
+        table[v] = st_albu_byte((float)(v + (int32_t)by));
+}
+
+static int through_hsv(struct st_image *image, const uint8_t table[3][256], struct stoker_error *err)
+{
+    struct st_view pixels;
+    const int rc = st_image_pixels(image, true, false, &pixels, err);
+    for (int32_t y = 0; rc >= 0 && y < pixels.height; y++)
+        rows_of(image)->through_hsv(st_row(&pixels, y), (size_t)pixels.width, table);
+    return rc;
+}
+
+static int run_shift_hsv(const void *self, struct st_rng *rng, struct st_image *image,
+                         struct stoker_error *err)
+{
+    const struct shift_hsv *s = self;
+    uint8_t table[CHANNELS][256];
+    double by[CHANNELS];
+    for (int c = 0; c < CHANNELS; c++)
+        by[c] = st_albu_draw(&s->range[c], rng);
+    if (!st_albu_changes(image) || st_image_channels(image) != CHANNELS ||
+        (by[0] == 0 && by[1] == 0 && by[2] == 0))
+        return STOKER_OK;
+    st_albu_turn_hues(table, by[0]);
+    add_to_all(table[1], by[1]);
+    table[1][0] = 0; /* grey stays grey */
+    add_to_all(table[2], by[2]);
+    return through_hsv(image, (const uint8_t(*)[256])table, err);
+}
+
+/* ---- channels ---- */
+
+struct drop_channels {
+    struct st_list count;
+    double fill;
+};
+
+static const struct st_param drop_channels_params[] = {
+    {.name = "count",
+     .type = ST_PARAM_LIST,
+     .offset = offsetof(struct drop_channels, count),
+     .min = 1,
+     .max = 2,
+     .help = "how many channels are dropped, low and high (1, 1)"},
+    {.name = "fill",
+     .type = ST_PARAM_FLOAT,
+     .offset = offsetof(struct drop_channels, fill),
+     .max = 255,
+     .help = "the value that they get"},
+    {0},
+};
+
+static int plan_drop_channels(void *self, struct st_shape *shape, struct st_finish_spec *finish,
+                              struct stoker_error *err)
+{
+    struct drop_channels *d = self;
+    int rc = st_plan_bytes(shape, finish, "albu_drop_channels", err);
+    if (rc >= 0)
+        rc = st_param_range(&d->count, "albu_drop_channels", "count", 1, 1, err);
+    if (rc >= 0)
+        rc = st_albu_whole(&d->count, "albu_drop_channels", "count", err);
+    if (rc >= 0 && shape->channels != CHANNELS)
+        rc = st_fail(err, STOKER_EINVAL, "albu_drop_channels: the image has only one channel");
+    return rc;
+}
+
+static int run_drop_channels(const void *self, struct st_rng *rng, struct st_image *image,
+                             struct stoker_error *err)
+{
+    const struct drop_channels *d = self;
+    const int32_t count = st_albu_draw_whole(&d->count, rng);
+    const uint64_t chosen = st_rng_below(rng, CHANNELS); /* dropped, or the only one that stays */
+    uint8_t table[CHANNELS][256];
+    for (uint64_t c = 0; c < CHANNELS; c++)
+        for (int v = 0; v < 256; v++)
+            table[c][v] = (uint8_t)((c == chosen) == (count == 1) ? d->fill : v);
+    return st_albu_replace(image, (const uint8_t(*)[256])table, err);
+}
+
+/* ---- grey ---- */
+
+static const struct st_param grey_params[] = {{0}};
+
+static int plan_grey(void *self, struct st_shape *shape, struct st_finish_spec *finish,
+                     struct stoker_error *err)
+{
+    (void)self;
+    return st_plan_bytes(shape, finish, "albu_grey", err);
+}
+
+static int run_grey(const void *self, struct st_rng *rng, struct st_image *image,
+                    struct stoker_error *err)
+{
+    struct st_view pixels;
+    (void)self;
+    (void)rng;
+    if (!st_albu_changes(image) || st_image_channels(image) != CHANNELS)
+        return STOKER_OK;
+    const int rc = st_image_pixels(image, true, true, &pixels, err);
+    for (int32_t y = 0; rc >= 0 && y < pixels.height; y++)
+        rows_of(image)->grey3(st_row(&pixels, y), (size_t)pixels.width);
+    return rc;
+}
+
+#define OP(title, size, what)                                                                           \
+    const struct st_op st_op_albu_##title = {.name = "albu_" #title,                                    \
+                                             .help = what,                                              \
+                                             .self_size = size,                                         \
+                                             .params = title##_params,                                  \
+                                             .plan = plan_##title,                                      \
+                                             .run = run_##title}
+
+OP(shift_hsv, sizeof(struct shift_hsv),
+   "adds random numbers to hue, saturation and value, as Albumentations does");
+OP(drop_channels, sizeof(struct drop_channels), "fills random channels, as Albumentations does");
+OP(grey, 1, "makes all channels the grey value, as Albumentations does");

@@ -1,0 +1,182 @@
+/* colour_rows.c - the inner loops of spaces of colours with OpenCV's arithmetic
+ *
+ * One file, compiled for each kind of CPU: written for auto-vectorisation.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "op/cv/colour.h"
+#include "op/cv/cv.h"
+
+enum { CHUNK = 128 }; /* pixels split into planes at a time */
+
+static inline int32_t clipped(int32_t value) { return value < 0 ? 0 : value > 255 ? 255 : value; }
+
+/* ---- HSV ---- */
+
+enum { HSV_SHIFT = 12, HUES = 180, VECTOR = 32 }; /* pixels that OpenCV takes at once */
+
+struct planes {
+    int32_t first[CHUNK], second[CHUNK], third[CHUNK];
+};
+
+static void split(struct planes *restrict p, const uint8_t *restrict row, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        p->first[i] = row[3 * i];
+        p->second[i] = row[3 * i + 1];
+        p->third[i] = row[3 * i + 2];
+    }
+}
+
+static void join(uint8_t *restrict row, const struct planes *restrict p, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        row[3 * i] = (uint8_t)p->first[i];
+        row[3 * i + 1] = (uint8_t)p->second[i];
+        row[3 * i + 2] = (uint8_t)p->third[i];
+    }
+}
+
+/* A quotient in fixed point, rounded, which OpenCV has in a table. It is never close to a tie: its
+ * divisor has no more than 7 factors of 2. Of black and grey it is multiplied by 0. */
+static inline int32_t parts_of(int32_t of, int32_t value)
+{
+    return (int32_t)((float)of / (float)(value ? value : 1) + 0.5f);
+}
+
+static void to_hsv(struct planes *restrict p, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const int32_t r = p->first[i], g = p->second[i], b = p->third[i];
+        const int32_t rg = r > g ? r : g, v = rg > b ? rg : b;
+        const int32_t least = r < g ? r : g, depth = v - (least < b ? least : b);
+        const int32_t s = (depth * parts_of(255 << HSV_SHIFT, v) + (1 << (HSV_SHIFT - 1))) >> HSV_SHIFT;
+        const int32_t sixth = v == r ? g - b : v == g ? b - r + 2 * depth : r - g + 4 * depth;
+        const int32_t h =
+            (sixth * parts_of((HUES << HSV_SHIFT) / 6, depth) + (1 << (HSV_SHIFT - 1))) >> HSV_SHIFT;
+        p->first[i] = h < 0 ? h + HUES : h;
+        p->second[i] = s;
+        p->third[i] = v;
+    }
+}
+
+static inline int32_t byte_of(float value, bool cut)
+{
+    return (int32_t)(cut ? value : st_cv_round(value));
+}
+
+/* Bytes of the first `cut` pixels lose their fractions, as in OpenCV's vectors; others are rounded. */
+static void from_hsv(struct planes *restrict p, size_t count, size_t cut)
+{
+    for (size_t i = 0; i < count; i++) {
+        const float h = (float)p->first[i] * (6.f / HUES);
+        const float s = (float)p->second[i] * (1.f / 255), v = (float)p->third[i] * (1.f / 255);
+        const int32_t sector = (int32_t)h;
+        const float part = h - (float)sector;
+        const float low = v * (1 - s), down = v * __builtin_fmaf(-s, part, 1),
+                    up = v * __builtin_fmaf(-s, 1 - part, 1);
+        const float r = sector == 0 || sector == 5 ? v : sector == 1 ? down : sector == 4 ? up : low;
+        const float g = sector == 1 || sector == 2 ? v : sector == 3 ? down : sector == 0 ? up : low;
+        const float b = sector == 3 || sector == 4 ? v : sector == 5 ? down : sector == 2 ? up : low;
+        p->first[i] = byte_of(r * 255, i < cut);
+        p->second[i] = byte_of(g * 255, i < cut);
+        p->third[i] = byte_of(b * 255, i < cut);
+    }
+}
+
+static void through_hsv(uint8_t *rgb, size_t count, const uint8_t table[3][256])
+{
+    const size_t in_vectors = count / VECTOR * VECTOR;
+    struct planes p;
+    for (size_t done = 0; done < count; done += CHUNK, rgb += 3 * CHUNK) {
+        const size_t n = count - done < CHUNK ? count - done : CHUNK;
+        split(&p, rgb, n);
+        to_hsv(&p, n);
+        for (size_t i = 0; i < n; i++) {
+            p.first[i] = table[0][p.first[i]];
+            p.second[i] = table[1][p.second[i]];
+            p.third[i] = table[2][p.third[i]];
+        }
+        from_hsv(&p, n, in_vectors > done ? in_vectors - done : 0);
+        join(rgb, &p, n);
+    }
+}
+
+/* ---- grey ---- */
+
+enum { GREY_SHIFT = 15, RED = 9798, GREEN = 19235, BLUE = 3735 };
+
+static inline int32_t grey_of(int32_t r, int32_t g, int32_t b)
+{
+    return (r * RED + g * GREEN + b * BLUE + (1 << (GREY_SHIFT - 1))) >> GREY_SHIFT;
+}
+
+static void grey(uint8_t *restrict out, const uint8_t *restrict rgb, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        out[i] = (uint8_t)grey_of(rgb[3 * i], rgb[3 * i + 1], rgb[3 * i + 2]);
+}
+
+static void grey3(uint8_t *rgb, size_t count)
+{
+    for (size_t i = 0; i < 3 * count; i += 3)
+        rgb[i] = rgb[i + 1] = rgb[i + 2] = (uint8_t)grey_of(rgb[i], rgb[i + 1], rgb[i + 2]);
+}
+
+static inline int32_t nearest_byte(float value)
+{
+    const float above = value > 0 ? value : 0;
+    return (int32_t)st_cv_round(above < 255 ? above : 255);
+}
+
+static void saturate(uint8_t *rgb, size_t count, float factor, float rest)
+{
+    struct planes p;
+    for (size_t done = 0; done < count; done += CHUNK, rgb += 3 * CHUNK) {
+        const size_t n = count - done < CHUNK ? count - done : CHUNK;
+        split(&p, rgb, n);
+        for (size_t i = 0; i < n; i++) {
+            const float level = (float)grey_of(p.first[i], p.second[i], p.third[i]) * rest;
+            p.first[i] = nearest_byte((float)p.first[i] * factor + level);
+            p.second[i] = nearest_byte((float)p.second[i] * factor + level);
+            p.third[i] = nearest_byte((float)p.third[i] * factor + level);
+        }
+        join(rgb, &p, n);
+    }
+}
+
+/* ---- YCrCb ---- */
+
+enum { YUV_SHIFT = 14, HALF = 1 << (YUV_SHIFT - 1), MIDDLE = 128 };
+
+static void to_ycrcb(uint8_t *restrict out, const uint8_t *restrict rgb, size_t count)
+{
+    for (size_t i = 0; i < 3 * count; i += 3) {
+        const int32_t r = rgb[i], g = rgb[i + 1], b = rgb[i + 2];
+        const int32_t y = (r * 4899 + g * 9617 + b * 1868 + HALF) >> YUV_SHIFT;
+        const int32_t centre = (MIDDLE << YUV_SHIFT) + HALF;
+        out[i] = (uint8_t)y;
+        out[i + 1] = (uint8_t)clipped(((r - y) * 11682 + centre) >> YUV_SHIFT);
+        out[i + 2] = (uint8_t)clipped(((b - y) * 9241 + centre) >> YUV_SHIFT);
+    }
+}
+
+static void from_ycrcb(uint8_t *restrict rgb, const uint8_t *restrict ycrcb, size_t count)
+{
+    for (size_t i = 0; i < 3 * count; i += 3) {
+        const int32_t y = ycrcb[i], cr = ycrcb[i + 1] - MIDDLE, cb = ycrcb[i + 2] - MIDDLE;
+        rgb[i] = (uint8_t)clipped(y + ((cr * 22987 + HALF) >> YUV_SHIFT));
+        rgb[i + 1] = (uint8_t)clipped(y + ((cb * -5636 + cr * -11698 + HALF) >> YUV_SHIFT));
+        rgb[i + 2] = (uint8_t)clipped(y + ((cb * 29049 + HALF) >> YUV_SHIFT));
+    }
+}
+
+extern const struct st_cv_colour_rows ST_CV_ROWS;
+const struct st_cv_colour_rows ST_CV_ROWS = {
+    .through_hsv = through_hsv,
+    .grey = grey,
+    .grey3 = grey3,
+    .saturate = saturate,
+    .to_ycrcb = to_ycrcb,
+    .from_ycrcb = from_ycrcb,
+};

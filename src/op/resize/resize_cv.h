@@ -1,0 +1,15 @@
+/* resize_cv.h - resizes pixels with OpenCV's arithmetic
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ST_OP_RESIZE_RESIZE_CV_H
+#define ST_OP_RESIZE_RESIZE_CV_H
+
+#include "base/err.h"
+#include "op/resize/resize.h"
+
+/* `filter` is one of ST_FILTER_CV_*; `out` has the new size. */
+int st_cv_resize_view(enum st_filter filter, const struct st_view *in, const struct st_view *out,
+                      struct st_arena *arena, struct stoker_error *err);
+
+#endif

@@ -1,0 +1,255 @@
+/* Ops that change values as Albumentations does: the same bytes for every kind of CPU, those of plain formulas where
+ * these are short, nothing for masks, and clear errors. Bytes against Albumentations: tests/python.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "op/cv/filter.h"
+#include "op/op_line.h"
+#include "tap.h"
+
+#include <math.h>
+
+static const int32_t sides[][2] = {{1, 1}, {2, 7}, {1, 9}, {3, 3}, {5, 2}, {21, 13}, {64, 5}, {131, 66}, {700, 3}};
+enum { SIDES = sizeof sides / sizeof *sides };
+
+static bool same_pixels(const struct st_view *a, const struct st_view *b)
+{
+    bool same = a->width == b->width && a->height == b->height && a->channels == b->channels;
+    for (int32_t y = 0; same && y < a->height; y++)
+        same = !memcmp(st_row(a, y), st_row(b, y), (size_t)a->width * (size_t)a->channels);
+    return same;
+}
+
+/* ---- each kind of CPU ---- */
+
+static const char *const ops[] = {
+    "albu_brightness_contrast brightness=-0.6,0.6 contrast=-0.9,3",
+    "albu_brightness_contrast brightness=-0.6,0.6 by_mean=1",
+    "albu_brightness_contrast brightness=-0.6,0.6 contrast=-0.9,3 safe=1",
+    "albu_gamma gamma=10,400",
+    "albu_posterize bits=1,8",
+    "albu_solarize threshold=0,1",
+    "albu_shift_rgb r=-200,200 b=-3,3",
+    "albu_equalize",
+    "albu_equalize luma=1",
+    "albu_shift_hsv hue=-180,180 saturation=-255,255 value=-255,255",
+    "albu_jitter brightness=0,2 contrast=0,2 saturation=0,3 hue=-0.5,0.5",
+    "albu_grey",
+    "albu_noise",
+    "albu_noise grey=1 mean=-0.5,0.5 std=0,1",
+    "albu_box_blur side=3,31",
+    "albu_median_blur side=3,15",
+    "albu_gaussian_blur sigma=0.3,9",
+    "albu_gaussian_blur side=0,127",
+    "albu_sharpen alpha=0,1 lightness=0,2",
+    "albu_emboss alpha=0,1 strength=0,2",
+};
+
+static bool agree(const char *op, const struct st_view *in, uint64_t seed, struct st_work *works, int count)
+{
+    struct stoker_error err = {0};
+    int rc;
+    const struct st_view plain = run_on(&works[0], in, op, seed, &rc, &err);
+    bool same = rc == 0;
+    if (rc)
+        note("%s: %s", op, err.message);
+    for (int k = 1; same && k < count; k++) {
+        const struct st_view other = run_on(&works[k], in, op, seed, &rc, &err);
+        same = rc == 0 && same_pixels(&plain, &other);
+        free(other.data);
+    }
+    if (!same)
+        note("%s, %d x %d x %d, seed %llu", op, in->width, in->height, in->channels, (unsigned long long)seed);
+    free(plain.data);
+    return same;
+}
+
+static void variants_agree(void)
+{
+    struct st_work works[ST_CPU_AVX512 + 1];
+    int count = 0;
+    for (enum st_cpu_level level = ST_CPU_C; level <= st_cpu_level(); level++)
+        works[count++] = work_make(level);
+    for (size_t k = 0; k < sizeof ops / sizeof *ops; k++) {
+        bool all = true;
+        for (uint64_t seed = 0; all && seed < share_of(8 * SIDES); seed++) {
+            const struct st_view in = noise(sides[seed % SIDES][0], sides[seed % SIDES][1], seed & 8 ? 3 : 1, seed);
+            all = agree(ops[k], &in, seed, works, count);
+            free(in.data);
+        }
+        ok(all, "%s: every kind of CPU", ops[k]);
+    }
+    for (int k = 0; k < count; k++)
+        work_free(&works[k]);
+}
+
+/* ---- plain formulas ---- */
+
+static int compare_bytes(const void *a, const void *b) { return *(const uint8_t *)a - *(const uint8_t *)b; }
+
+static int32_t mirrored(int32_t at, int32_t count)
+{
+    while (count > 1 && (at < 0 || at >= count))
+        at = at < 0 ? -at : 2 * (count - 1) - at;
+    return count > 1 ? at : 0;
+}
+
+static int32_t nearest(int32_t at, int32_t count) { return at < 0 ? 0 : at >= count ? count - 1 : at; }
+
+static uint8_t plain_median(const struct st_view *in, int32_t x, int32_t y, int32_t c, int32_t side)
+{
+    uint8_t window[ST_CV_MEDIAN_MOST * ST_CV_MEDIAN_MOST];
+    for (int32_t k = 0; k < side * side; k++)
+        window[k] = st_row(in, nearest(y + k / side - side / 2, in->height))
+            [nearest(x + k % side - side / 2, in->width) * in->channels + c];
+    qsort(window, (size_t)(side * side), 1, compare_bytes);
+    return window[side * side / 2];
+}
+
+static uint8_t plain_mean(const struct st_view *in, int32_t x, int32_t y, int32_t c, int32_t side)
+{
+    int32_t sum = 0;
+    for (int32_t k = 0; k < side * side; k++)
+        sum += st_row(in, mirrored(y + k / side - side / 2, in->height))
+            [mirrored(x + k % side - side / 2, in->width) * in->channels + c];
+    return (uint8_t)lrint((double)sum / (side * side));
+}
+
+static bool filtered(const char *op, int32_t side, const struct st_view *in,
+                     uint8_t (*plain)(const struct st_view *, int32_t, int32_t, int32_t, int32_t))
+{
+    struct st_work work = work_make(st_cpu_level());
+    struct stoker_error err = {0};
+    char text[100];
+    int rc;
+    snprintf(text, sizeof text, "%s side=%d,%d", op, side, side);
+    const struct st_view out = run_on(&work, in, text, 1, &rc, &err);
+    bool same = rc == 0;
+    for (int32_t y = 0; same && y < in->height; y++)
+        for (int32_t x = 0; same && x < in->width * in->channels; x++)
+            same = st_row(&out, y)[x] == plain(in, x / in->channels, y, x % in->channels, side);
+    if (!same)
+        note("%s of %d x %d x %d: %s", text, in->width, in->height, in->channels, err.message);
+    free(out.data);
+    work_free(&work);
+    return same;
+}
+
+static void filters_are_plain(void)
+{
+    bool medians = true, means = true;
+    for (int32_t k = 0; k < SIDES; k++)
+        for (int32_t side = 3; side <= ST_CV_MEDIAN_MOST; side += k == 7 ? 4 : 2) {
+            const struct st_view in = noise(sides[k][0], sides[k][1], k & 1 ? 3 : 1, (uint64_t)side);
+            medians = medians && filtered("albu_median_blur", side, &in, plain_median);
+            means = means && filtered("albu_box_blur", side, &in, plain_mean);
+            free(in.data);
+        }
+    ok(medians, "medians are those of sorted windows");
+    ok(means, "means are those of windows");
+}
+
+/* The share of each difference from 128, of `count` values. */
+static void shares(struct st_work *work, const char *op, double share[256], uint32_t count)
+{
+    struct st_view in = noise(500, (int32_t)count / 500, 1, 1);
+    struct stoker_error err = {0};
+    int rc;
+    memset(in.data, 128, count);
+    const struct st_view out = run_on(work, &in, op, 7, &rc, &err);
+    memset(share, 0, 256 * sizeof *share);
+    for (uint32_t k = 0; rc == 0 && k < count; k++)
+        share[out.data[k]] += 1.0 / count;
+    free(in.data);
+    free(out.data);
+}
+
+static void noise_is_normal(void)
+{
+    static const struct {
+        const char *op;
+        double mean, std;
+    } cases[] = {{"albu_noise std=0.05,0.05", 0, 12.75},
+                 {"albu_noise std=0.002,0.002 mean=0.001,0.001", 0.255, 0.51},
+                 {"albu_noise std=0.3,0.3 mean=-0.2,-0.2", -51, 76.5},
+                 {"albu_noise std=0,0 mean=0.1,0.1", 25.5, 1e-9}};
+    struct st_work work = work_make(st_cpu_level());
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        enum { COUNT = 1000000 };
+        double share[256], furthest = 0, sum = 0;
+        shares(&work, cases[k].op, share, COUNT);
+        for (int v = 0; v < 255; v++) { /* Kolmogorov and Smirnov's distance */
+            sum += share[v];
+            const double edge = ((v < 128 ? v - 128 : v - 127) - cases[k].mean) / cases[k].std;
+            furthest = fmax(furthest, fabs(sum - 0.5 * erfc(-edge / sqrt(2))));
+        }
+        ok(furthest < 1.95 / sqrt(COUNT), "%s: at most %.5f from the normal distribution", cases[k].op, furthest);
+    }
+    work_free(&work);
+}
+
+/* ---- what is refused, and what stays ---- */
+
+static void refusals(void)
+{
+    static const char *const bad[] = {
+        "albu_brightness_contrast brightness=0.3,0.2", "albu_gamma gamma=120,80",      "albu_gamma gamma=1,2,3",
+        "albu_posterize bits=1.5,3",                   "albu_posterize bits=4,2",      "albu_posterize bits=4,4,2,1,4,4",
+        "albu_solarize threshold=0.6,0.5",             "albu_shift_rgb g=3,2",         "albu_shift_hsv value=3,2",
+        "albu_jitter hue=0.3,-0.3",                    "albu_drop_channels count=2,1", "albu_drop_channels count=1,1.5",
+        "albu_noise std=0.5,0.2",                      "albu_noise mean=0.5,0.2",      "albu_box_blur side=4,7",
+        "albu_gaussian_blur sigma=2,1",                "albu_gaussian_blur sigma=1,100",
+        "albu_gaussian_blur side=3,1.5",               "albu_box_blur side=7,3",
+        "albu_median_blur side=3,8",    "albu_sharpen alpha=0.5,0.2",
+        "albu_emboss strength=0.5,0.2",                "albu_noise std=0.1,nan",
+    };
+    for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
+        struct stoker_error err = {0};
+        struct op_line line;
+        const bool opened = line_open(&line, bad[k]);
+        const int rc = line_plan(&line, 10, 10, 3, &err);
+        ok(opened && rc == STOKER_EINVAL && !strncmp(err.message, "albu_", 5), "%s: %s", bad[k], err.message);
+        line_free(&line);
+    }
+    struct stoker_error err = {0};
+    struct op_line line;
+    ok(line_open(&line, "albu_drop_channels") && line_plan(&line, 10, 10, 1, &err) == STOKER_EINVAL,
+       "one channel is not dropped: %s", err.message);
+    line_free(&line);
+}
+
+static void masks_stay(void)
+{
+    struct st_work work = work_make(st_cpu_level());
+    const struct st_view in = noise(31, 17, 3, 3);
+    bool stays = true;
+    for (size_t k = 0; k < sizeof ops / sizeof *ops; k++) {
+        struct stoker_error err = {0};
+        struct op_line line;
+        struct st_image image;
+        struct st_numbers numbers;
+        struct st_view out;
+        st_image_wrap(&image, &work, in);
+        st_image_is_mask(&image, &numbers);
+        const bool fine = line_open(&line, ops[k]) && line_plan(&line, -1, -1, 3, &err) >= 0 &&
+                          line_run(&line, &image, 5, &err) >= 0 && st_image_pixels(&image, false, false, &out, &err) >= 0;
+        if (!fine || !same_pixels(&in, &out)) {
+            note("%s", ops[k]);
+            stays = false;
+        }
+        line_free(&line);
+    }
+    ok(stays, "masks keep their numbers");
+    free(in.data);
+    work_free(&work);
+}
+
+int main(void)
+{
+    variants_agree();
+    filters_are_plain();
+    noise_is_normal();
+    refusals();
+    masks_stay();
+    return done_testing();
+}

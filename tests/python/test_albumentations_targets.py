@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Masks, boxes and key points follow Albumentations' pipelines in datasets that the engine runs: with forced draws they are
+Albumentations', and with others all parts of a sample have one draw."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("NO_ALBUMENTATIONS_UPDATE", "1")  # it would ask PyPI for newer versions
+
+import numpy as np
+import pytest
+import stoker
+import torch
+from stoker import transforms as T
+from stoker._steps.blockers import Blocked
+from test_boxes import npy, png, write
+
+cv2 = pytest.importorskip("cv2")
+A = pytest.importorskip("albumentations")
+from albumentations.pytorch import ToTensorV2  # noqa: E402
+
+pytestmark = [pytest.mark.filterwarnings("ignore::UserWarning")]
+FIELDS = ("png", "boxes.npy", "labels.npy", "points.npy", "seg.png")
+NEAREST = cv2.INTER_NEAREST
+
+
+@pytest.fixture(scope="module")
+def shard(tmp_path_factory):
+    """Images that are larger than the crops below, with boxes inside of them."""
+    rng = np.random.default_rng(17)
+    samples, given = [], []
+    for k in range(24):
+        height, width = map(int, rng.integers(40, 110, 2))
+        ends = np.sort(rng.uniform(0, 1, (k % 6, 2, 2)), 1) * [width, height]
+        boxes = ends.reshape(-1, 4).astype(np.float32)
+        points = (rng.uniform(0, 1, (k % 6, 3, 2)) * [width, height]).astype(np.float32)
+        image = rng.integers(0, 256, (height, width, 3), np.uint8)
+        mask = rng.integers(0, 256, (height, width), np.uint8)
+        samples.append((png(image), npy(boxes), npy(np.arange(k % 6)), npy(points), png(mask)))
+        given.append({"image": image, "mask": mask, "bboxes": boxes, "labels": np.arange(k % 6), "points": points})
+    return write(tmp_path_factory.mktemp("targets") / "a.tar", samples, FIELDS), given
+
+
+# Steps in which nothing is drawn, or only one outcome is possible.
+STEPS = {
+    "flips": [A.HorizontalFlip(p=1), A.Transpose(p=1), A.VerticalFlip(p=1)],
+    "crop": [A.Crop(5, 3, 38, 33)],
+    "centre": [A.CenterCrop(31, 22)],
+    "wide centre": [A.CenterCrop(120, 22, pad_if_needed=True, fill=4, fill_mask=9)],
+    "pad": [A.PadIfNeeded(90, 80, position="bottom_right", fill=(1, 2, 3), fill_mask=200)],
+    "resize": [A.Resize(33, 57)],
+    "sizes": [A.SmallestMaxSize(57), A.LongestMaxSize(41), A.RandomScale((0.37, 0.37), p=1)],
+    "strip": [A.RandomResizedCrop((30, 40), scale=(1, 1), ratio=(8, 8))],
+    "held": [A.OneOf([A.Sequential([A.Crop(5, 3, 30, 33), A.Transpose(p=1)], p=1)], p=1), A.SomeOf([A.CenterCrop(9, 12)], 1)],
+    "letterbox": [A.LongestMaxSize(64), A.PadIfNeeded(64, 64, fill=114), A.HorizontalFlip(p=1), A.Normalize()],
+    "turn": [A.Rotate((25, 25), p=1)],
+    "affine": [A.Affine((1.2, 1.2), translate_px={"x": 5, "y": -3}, rotate=-20, shear={"x": 5, "y": 9}, fill=3, fill_mask=7, p=1)],
+    "shift": [A.ShiftScaleRotate((0.1, 0.1), (0.2, 0.2), (-130, -130), p=1)],
+    "whole perspective": [A.Perspective((0, 0), p=1)],
+    "cut perspective": [A.Perspective((0, 0), keep_size=False, p=1)],
+}
+LIMITS = {
+    "no limits": {},
+    "area": {"min_area": 150.0},
+    "visible": {"min_visibility": 0.6},
+    "sides": {"min_width": 9.0, "min_height": 4.0},
+    "ratio": {"max_accept_ratio": 2.5},
+    "coco": {"format": "coco", "clip": True, "filter_invalid_bboxes": True},
+}
+
+
+def rows(path, pipeline, fields, **named):
+    data = stoker.datasets.WebDataset(path, fields, pipeline, **named)
+    return [row for batch in stoker.DataLoader(data, 4, num_workers=1) for row in zip(*batch, strict=True)]
+
+
+def same_pixels(ours, wanted, warped):
+    """Maps are made of sines and products, whose last bits may differ: then a pixel may differ by a level."""
+    assert (ours.dtype, ours.shape) == (wanted.dtype, wanted.shape)
+    if not warped:
+        return torch.equal(ours, wanted)
+    differ = (ours.int() - wanted.int()).abs()
+    return differ.max() <= 1 and (differ > 0).float().mean() < 1e-3
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_masks_are_albumentations(shard, name):
+    path, given = shard
+    pipeline = A.Compose([*STEPS[name], ToTensorV2()])
+    warped = name in ("turn", "affine", "shift")
+    found = rows(path, pipeline, ("png", "seg.png"), masks="seg.png")
+    for (image, mask), sample in zip(found, given, strict=True):
+        wanted = pipeline(image=sample["image"], mask=sample["mask"])
+        assert same_pixels(image, wanted["image"], warped)
+        if warped:
+            assert (mask != wanted["mask"]).float().mean() < 2e-3
+        else:
+            assert torch.equal(mask, wanted["mask"])
+
+
+def close(ours, wanted):
+    """Albumentations calculates with fractions of the image, the engine with pixels in float32."""
+    return np.allclose(ours, np.asarray(wanted, np.float32).reshape(-1, 4), rtol=0, atol=2e-4)
+
+
+@pytest.mark.parametrize("limits", LIMITS)
+@pytest.mark.parametrize("name", STEPS)
+def test_boxes_are_albumentations(shard, name, limits):
+    path, given = shard
+    options = {"format": "pascal_voc", "label_fields": ["labels"]} | LIMITS[limits]
+    pipeline = A.Compose([*STEPS[name], ToTensorV2()], bbox_params=A.BboxParams(**options))
+    found = rows(path, pipeline, FIELDS[:3], boxes={"boxes.npy": ["labels.npy"]})
+    left = 0
+    for (_, boxes, labels), sample in zip(found, given, strict=True):
+        corners = sample["bboxes"]
+        if options["format"] == "coco":
+            corners = np.concatenate([corners[:, :2], corners[:, 2:] - corners[:, :2]], 1)
+        wanted = pipeline(image=sample["image"], bboxes=corners, labels=sample["labels"])
+        assert labels.tolist() == np.asarray(wanted["labels"]).astype(int).tolist(), sample["image"].shape
+        assert close(boxes.numpy(), wanted["bboxes"])
+        left += len(labels)
+    assert left > 5 or limits in ("area", "visible")
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_key_points_are_albumentations(shard, name):
+    path, given = shard
+    pipeline = A.Compose([*STEPS[name], ToTensorV2()], keypoint_params=A.KeypointParams("xy", remove_invisible=False))
+    found = rows(path, pipeline, ("png", "points.npy"), keypoints="points.npy")
+    for (_, points), sample in zip(found, given, strict=True):
+        wanted = pipeline(image=sample["image"], keypoints=sample["points"].reshape(-1, 2))["keypoints"]
+        # SmallestMaxSize and LongestMaxSize scale points by the factor, the engine by the rounded sizes.
+        near = {"sizes": 3, "letterbox": 1}.get(name, 1e-3)
+        assert np.allclose(points.numpy().reshape(-1, 2), np.asarray(wanted).reshape(-1, 2), rtol=0, atol=near)
+
+
+DRAWN = {
+    "crop": [A.RandomCrop(30, 20), A.HorizontalFlip(), A.RandomRotate90(p=0.7)],
+    "resized": [A.RandomResizedCrop((30, 33), interpolation=NEAREST), A.D4()],
+    "sized": [A.RandomSizedCrop((10, 30), (22, 21), interpolation=NEAREST), A.OneOf([A.VerticalFlip(), A.Transpose()])],
+    "scale": [A.RandomScale(0.5, interpolation=NEAREST), A.SmallestMaxSize([40, 50], interpolation=NEAREST)],
+    "pad": [A.PadIfNeeded(120, 120, position="random", fill=3, fill_mask=3), A.RandomCrop(110, 100)],
+    "holes": [A.CoarseDropout((2, 5), (3, 9), (2, 4), fill=7, fill_mask=7, p=0.9)],
+    "mirror": [A.PadIfNeeded(120, 120, border_mode=cv2.BORDER_REFLECT_101), A.SomeOf([A.VerticalFlip(), A.Transpose(p=1)], 1)],
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_all_parts_have_one_draw(tmp_path, name):
+    """Images have the numbers of their masks, which move alike."""
+    rng = np.random.default_rng(5)
+    masks = [rng.integers(0, 256, tuple(rng.integers(40, 90, 2)), np.uint8) for _ in range(30)]
+    path = write(tmp_path / "a.tar", [(png(np.stack([m] * 3, 2)), png(m)) for m in masks], ("png", "seg.png"))
+    found = rows(path, A.Compose([*DRAWN[name], ToTensorV2()]), ("png", "seg.png"), masks="seg.png")
+    for image, mask in found:
+        assert torch.equal(image, mask.expand_as(image))
+    assert len({tuple(mask.shape) + (mask.numpy().tobytes(),) for _, mask in found}) == len(masks)
+
+
+AROUND = {
+    "turns": [A.D4(), A.RandomRotate90(), A.HorizontalFlip()],
+    "affine": [A.Affine((0.7, 1.2), translate_px=(-9, 9), rotate=(-180, 180), shear=(-9, 9), p=1)],
+    "perspective": [A.Perspective((0.02, 0.1), p=1)],
+    "cut perspective": [A.Perspective((0.02, 0.1), keep_size=False, p=1)],
+    "sizes": [A.RandomScale(0.4, p=1), A.RandomCrop(40, 40, pad_if_needed=True, pad_position="random"), A.SmallestMaxSize([50, 70])],
+}
+
+
+@pytest.mark.parametrize("name", AROUND)
+def test_boxes_stay_around_their_pixels(tmp_path, name):
+    rng = np.random.default_rng(9)
+    samples = []
+    for _ in range(60):
+        mask = np.zeros((120, 110), np.uint8)
+        left, top = rng.integers(40, 60, 2)
+        right, bottom = (left, top) + rng.integers(8, 20, 2)
+        mask[top:bottom, left:right] = 1
+        box = np.array([[left, top, right, bottom]], np.float32)
+        samples.append((png(np.stack([mask] * 3, 2)), npy(box), npy(np.arange(1)), png(mask)))
+    path = write(tmp_path / "a.tar", samples, ("png", "boxes.npy", "labels.npy", "seg.png"))
+    pipeline = A.Compose([*AROUND[name], ToTensorV2()], bbox_params=A.BboxParams("pascal_voc"))
+    names = {"masks": "seg.png", "boxes": {"boxes.npy": ["labels.npy"]}}
+    seen = 0
+    for _, boxes, _, mask in rows(path, pipeline, ("png", "boxes.npy", "labels.npy", "seg.png"), **names):
+        height, width = mask.shape
+        for left, top, right, bottom in boxes.tolist():
+            if min(left, top) <= 0 or right >= width or bottom >= height:
+                continue  # a part of it is outside
+            y, x = np.nonzero(mask.numpy())
+            found = x.min(), y.min(), x.max() + 1, y.max() + 1
+            assert np.abs(np.subtract(found, (left, top, right, bottom))).max() < 3
+            seen += 1
+    assert seen > 20
+
+
+def test_boxes_outside_of_their_image_are_an_error(tmp_path):
+    image = png(np.zeros((20, 30, 3), np.uint8))
+    good, reaches, empty = ([1, 2, 5, 9], [1, 2, 31, 9], [4, 4, 4, 9])
+    for params, boxes, why in (
+        ({}, [good, reaches], "box 1, from 1, 2 to 31, 9, reaches out of the image of 30 x 20"),
+        ({}, [empty], "box 0, from 4, 4 to 4, 9, has no area"),
+        ({"clip": True}, [empty], "has no area"),
+        ({}, [[float("nan"), 2, 5, 9]], "reaches out"),
+    ):
+        path = write(tmp_path / "a.tar", [(image, npy(np.array(boxes, np.float32)), npy(np.arange(len(boxes))))])
+        pipeline = A.Compose([ToTensorV2()], bbox_params=A.BboxParams("pascal_voc", **params))
+        with pytest.raises(stoker.StokerError, match=why):
+            rows(path, pipeline, FIELDS[:3], boxes={"boxes.npy": ["labels.npy"]})
+        with pytest.raises(ValueError):
+            pipeline(image=np.zeros((20, 30, 3), np.uint8), bboxes=np.array(boxes, np.float32))
+
+
+def test_what_boxes_cannot_follow_is_an_error(tmp_path):
+    image, boxes = png(np.zeros((20, 30, 3), np.uint8)), npy(np.array([[1, 2, 5, 9]], np.float32))
+    path = write(tmp_path / "a.tar", [(image, boxes, npy(np.arange(1)))])
+    for step, why in (
+        (A.CoarseDropout(p=1), "boxes cannot follow, since a hole may hide them"),
+        (A.PadIfNeeded(40, 40, border_mode=cv2.BORDER_REFLECT_101), "boxes cannot follow padding_mode=reflect"),
+        (A.Rotate((9, 9), border_mode=cv2.BORDER_REFLECT, p=1), "cannot follow border=reflect"),
+    ):
+        pipeline = A.Compose([step, ToTensorV2()], bbox_params=A.BboxParams("pascal_voc"))
+        with pytest.raises(stoker.StokerError, match=why):
+            rows(path, pipeline, FIELDS[:3], boxes={"boxes.npy": ["labels.npy"]})
+
+
+@pytest.mark.parametrize(
+    "options, why",
+    [
+        ({"bbox_params": A.BboxParams("yolo")}, "not format='yolo'"),
+        ({"bbox_params": A.BboxParams("albumentations")}, "not format='albumentations'"),
+        ({"bbox_params": A.BboxParams("coco", check_each_transform=False)}, "check_each_transform=False"),
+        ({"keypoint_params": A.KeypointParams("xy")}, "remove_invisible=False"),
+        ({"keypoint_params": A.KeypointParams("xya", remove_invisible=False)}, "format='xy'"),
+    ],
+)
+def test_params_that_the_engine_lacks_are_said(options, why):
+    with pytest.raises(Blocked, match=why):
+        T.pipeline_text(A.Compose([ToTensorV2()], **options))
