@@ -337,6 +337,15 @@ class Global:
         return img
 
 
+class OneChannel(Chain):
+    """Either way ends with one channel, by other steps."""
+
+    def __call__(self, img):
+        if random.random() < 0.5:
+            return ImageOps.invert(img).convert("L")
+        return img.convert("L").rotate(3)
+
+
 class Escapes:
     def __call__(self, img):
         return img if ().__class__.__mro__ else img
@@ -405,7 +414,7 @@ hooked.register_forward_hook(lambda module, args, out: args[0])
 UNPROVED = [
     Keeps(), Counts(), Appends(), DrawsOnce(), SameTwice(), Skewed(), Gauss(), OtherFilter(), Sharpens(), Looks(), Pixels(),
     Prints(), Catches(), Computed(), Delegates(), Hidden(), Seeds(), OwnGenerator(), Views(MocoBlur()), Reads(), Asks(), Global(),
-    Escapes(), WithMask(), MaybeMask(), AnyNumber(), ImageOps.solarize, generator, closed(2), Endless(), Tensors(), hooked, Chain(Pixels()), Chain(V1.FiveCrop(3)),
+    Escapes(), WithMask(), MaybeMask(), AnyNumber(), ImageOps.solarize, generator, closed(2), Endless(), Tensors(), hooked, OneChannel(), Chain(Pixels()), Chain(V1.FiveCrop(3)),
     MocoBlur((-1, 2)), MocoBlur((0.1, float("nan"))), MocoBlur((0.1, float("inf"))), MocoBlur((True, 2)), MocoBlur(("a", "b")),
     MocoBlur((0.1, 1e9)), MocoBlur([None, 2]), BadNumber((1, 2)), BadNumber(-1), BadNumber(float("nan")), BadNumber("1"),
     Unlikely(float("nan")), Unlikely(None), Unlikely("0.5"), MocoBlur, len, np.asarray,

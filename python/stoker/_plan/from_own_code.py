@@ -11,6 +11,7 @@ from typing import Any
 from .. import transforms as T
 from .._base.unmodified import original_of
 from .._steps.base import Compose, Transform, compile_transform, library_of, provers
+from .._steps.functions import ToRGB
 from .._steps.traced import Fork, Run, Tracer, Unproved, entry_of, explored, looks_up_plainly
 from .own_calls import Picture, function_for, known, with_step
 
@@ -55,6 +56,11 @@ def _taken(rows: list[list[Any]], end: int) -> list[Any]:
     return taken
 
 
+def _ends_grey(row: list[Any]) -> bool:
+    """Return whether the image has lost its channels, which steps behind a fork would not know."""
+    return Compose([*row, ToRGB()])._spec() != Compose(row)._spec()
+
+
 def _chosen(rows: list[list[Any]], weights: list[float]) -> list[Any]:
     """Return the step that is one of several rows of steps with these probabilities, or no step."""
     likely: dict[Any, tuple[list[Any], float]] = {}
@@ -64,7 +70,7 @@ def _chosen(rows: list[list[Any]], weights: list[float]) -> list[Any]:
     nothing = likely.pop((), ((), 0.0))[1]
     rows = [row for row, _ in likely.values()]
     weights = [weight for _, weight in likely.values()]
-    if any(compile_transform(step)._makes_tensor for row in rows for step in row):
+    if any(compile_transform(step)._makes_tensor for row in rows for step in row) or any(map(_ends_grey, rows)):
         raise Unproved
     if not rows:
         return []
