@@ -29,7 +29,7 @@ static const char *const ops[] = {
     "albu_gamma gamma=10,400",
     "albu_posterize bits=1,8",
     "albu_solarize threshold=0,1",
-    "albu_shift_rgb r=-200,200 b=-3,3",
+    "albu_shift_rgb r=-0.8,0.8 b=-0.01,0.02",
     "albu_equalize",
     "albu_equalize luma=1",
     "albu_shift_hsv hue=-180,180 saturation=-255,255 value=-255,255",
@@ -195,7 +195,7 @@ static void refusals(void)
     static const char *const bad[] = {
         "albu_brightness_contrast brightness=0.3,0.2", "albu_gamma gamma=120,80",      "albu_gamma gamma=1,2,3",
         "albu_posterize bits=1.5,3",                   "albu_posterize bits=4,2",      "albu_posterize bits=4,4,2,1,4,4",
-        "albu_solarize threshold=0.6,0.5",             "albu_shift_rgb g=3,2",         "albu_shift_hsv value=3,2",
+        "albu_solarize threshold=0.6,0.5",             "albu_shift_rgb g=0.3,0.2",         "albu_shift_hsv value=3,2",
         "albu_jitter hue=0.3,-0.3",                    "albu_drop_channels count=2,1", "albu_drop_channels count=1,1.5",
         "albu_noise std=0.5,0.2",                      "albu_noise mean=0.5,0.2",      "albu_box_blur side=4,7",
         "albu_gaussian_blur sigma=2,1",                "albu_gaussian_blur sigma=1,100",
