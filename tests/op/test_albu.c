@@ -41,6 +41,7 @@ static const char *const ops[] = {
     "albu_median_blur side=3,15",
     "albu_gaussian_blur sigma=0.3,9",
     "albu_gaussian_blur side=0,127",
+    "albu_motion_blur side=3,9 shifted=1",
     "albu_sharpen alpha=0,1 lightness=0,2",
     "albu_emboss alpha=0,1 strength=0,2",
 };
@@ -198,7 +199,8 @@ static void refusals(void)
         "albu_solarize threshold=0.6,0.5",             "albu_shift_rgb g=0.3,0.2",         "albu_shift_hsv value=3,2",
         "albu_jitter hue=0.3,-0.3",                    "albu_drop_channels count=2,1", "albu_drop_channels count=1,1.5",
         "albu_noise std=0.5,0.2",                      "albu_noise mean=0.5,0.2",      "albu_box_blur side=4,7",
-        "albu_gaussian_blur sigma=2,1",                "albu_gaussian_blur sigma=1,100",
+        "albu_motion_blur side=3,4",                   "albu_motion_blur angle=9,8",
+        "albu_motion_blur direction=0.5,0.2",          "albu_gaussian_blur sigma=2,1",                "albu_gaussian_blur sigma=1,100",
         "albu_gaussian_blur side=3,1.5",               "albu_box_blur side=7,3",
         "albu_median_blur side=3,8",    "albu_sharpen alpha=0.5,0.2",
         "albu_emboss strength=0.5,0.2",                "albu_noise std=0.1,nan",

@@ -188,7 +188,7 @@ static void registry(void)
     for (const struct st_op *const *op = st_ops; *op; op++, count++)
         fine = fine && st_op_find((*op)->name) == *op && (*op)->help && (*op)->params &&
                ((*op)->plan || (*op)->run || (*op)->choose || (*op)->run_audio);
-    ok(fine && count == 81, "%u ops, each found by its name, with help and parameters", count);
+    ok(fine && count == 82, "%u ops, each found by its name, with help and parameters", count);
     ok(!st_op_find("hflip") && !st_op_find(""), "other names are not found");
 }
 

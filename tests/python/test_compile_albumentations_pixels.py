@@ -65,10 +65,12 @@ def fixed(rng):
     yield jitter(contrast=u(0, 2.5)[0])
     yield jitter(saturation=u(0, 2.5)[0])
     yield jitter(hue=u(-0.5, 0.5)[0])
-    for side in (3, 5, 7, 13):
+    for side in (3, 5, 7, 9, 13):
         yield A.MedianBlur(same(side), p=1)
         yield A.Blur(same(side), p=1)
         yield A.GaussianBlur(same(side), sigma, p=1)
+        if side < 10:
+            yield A.MotionBlur(same(side), False, angle_range=u(0, 360), direction_range=u(-1, 1), p=1)
     yield A.GaussianBlur(sigma_limit=sigma, p=1)
     yield A.Sharpen(u(0, 1), u(0, 2), p=1)
     yield A.Emboss(u(0, 1), u(0, 2), p=1)
@@ -134,6 +136,8 @@ DRAWN = {
     "medians": (A.MedianBlur((3, 9), p=1), POINTS, 1),
     "blurs": (A.GaussianBlur((3, 6), (0.3, 2), p=1), WIDE, 16),
     "wide blurs": (A.GaussianBlur(p=1), WIDE, 16),
+    "moved": (A.MotionBlur((3, 9), p=1), WIDE, 8),
+    "moved before the pixel": (A.MotionBlur((5, 9), False, (30, 50), (0.4, 1), p=1), WIDE, 4),
     "sharper": (A.Sharpen(p=1), WIDE, 16),
     "embossed": (A.Emboss(p=1), WIDE, 16),
 }
@@ -171,6 +175,7 @@ REFUSED = {
     "another grey": (A.ToGray(method="pca"), "method='pca'"),
     "one channel": (A.ToGray(num_output_channels=1), "num_output_channels=1"),
     "another way to sharpen": (A.Sharpen(method="gaussian"), "method='gaussian'"),
+    "moved far": (A.MotionBlur((3, 11)), "is not from 3 to 9"),
     "large medians": (A.MedianBlur((3, 17)), "is not from 3 to 15"),
     "wide": (A.GaussianBlur(sigma_limit=(1, 40)), "kernels of more than 127"),
     "nothing": (A.GaussianBlur((3, 3), (0, 0)), "sigma_limit is 0"),

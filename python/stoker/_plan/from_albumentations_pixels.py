@@ -259,6 +259,21 @@ def _gaussian_blur(t: Any) -> Transform:
 _GAUSS_MOST = 127  # pixels of a kernel
 
 
+def _motion_blur(t: Any) -> Transform:
+    sides, shifted = _odd_range(t, "blur_limit", 9), is_on(t, "allow_shifted")
+    limits = {"angle": _range(t, "angle_range", -1e4, 1e4), "direction": _range(t, "direction_range", -1, 1)}
+
+    def pairs() -> Iterable[_Pair]:
+        for angle, direction in ((0.0, 0.0), (31.7, -0.4), (118.0, 0.77), (301.3, 1.0), (200.1, 0.1)):
+            for side in (3, 5, 7, 9):
+                options = {"blur_limit": (side, side), "angle_range": _same(angle), "direction_range": _same(direction)}
+                fixed = {"side": (side, side), "angle": _same(angle), "direction": _same(direction)}
+                yield options | {"allow_shifted": False}, EngineOp("albu_motion_blur", **fixed)
+
+    _compare(t, "", pairs)
+    return EngineOp("albu_motion_blur", side=sides, shifted=shifted, **limits)
+
+
 def _noise(t: Any) -> Transform:
     if number(t, "noise_scale_factor") != 1:
         raise cannot(t, f"noise_scale_factor={t.noise_scale_factor!r} is not 1")
@@ -283,6 +298,7 @@ register("GaussianBlur", _gaussian_blur)
 register("HueSaturationValue", _shift_hsv)
 register("InvertImg", _invert)
 register("MedianBlur", _blur("albu_median_blur", 15))
+register("MotionBlur", _motion_blur)
 register("Posterize", _posterize)
 register("RGBShift", _shift_rgb)
 register("RandomBrightnessContrast", _brightness_contrast)
