@@ -63,7 +63,7 @@ static inline int annotations_draw(const struct st_annotated *table, uint64_t im
                                          height, &arena, err)
                     : 0;
     if (pixels && !rc)
-        rc = st_shape_draw(&shape, &plane, 1, &arena, err);
+        rc = st_shape_draw(&shape, &plane, (struct st_brush){1}, &arena, err);
     free(pixels);
     st_arena_free(&arena);
     return rc;

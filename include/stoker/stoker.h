@@ -181,11 +181,20 @@ enum stoker_pairs_layout {
     STOKER_PAIRS_VOC_BOXES,  /* Pascal VOC: JPEGImages, Annotations, ImageSets/Main */
     STOKER_PAIRS_YOLO,       /* images, and for each a text file with its objects: [Boxes] */
 };
+/* Masks that are drawn from the shapes of objects, as a last field: [Boxes]. */
+enum stoker_shapes {
+    STOKER_SHAPES_NONE,
+    STOKER_SHAPES_OBJECTS, /* one for each object */
+    STOKER_SHAPES_CLASSES, /* one with the numbers of classes */
+};
 struct stoker_pairs {
     size_t size;
     enum stoker_pairs_layout layout;
+    enum stoker_shapes masks; /* COCO, YOLO */
+    uint32_t points;          /* YOLO: key points in each line, as a field behind the others; 0: none */
+    uint32_t point_numbers;   /* 2: x and y, or 3: and visibility */
     bool contiguous;     /* COCO: labels are 0, 1, ... in the order of the category ids, not these */
-    bool keypoints;      /* COCO: samples have them as a last field */
+    bool keypoints;      /* COCO: samples have them behind the other fields */
     const char *images;  /* STEMS, COCO, YOLO: the folder of the images, with folders in it; for YOLO also
                             a text file that lists images; else the root */
     const char *targets; /* STEMS: the folder of the masks; COCO: the JSON file, or its URL; YOLO: the
@@ -998,7 +1007,8 @@ STOKER_API void stoker_gpu_watch_close(struct stoker_gpu_watch *watch);
  * pixel of the image, which all ops that move its pixels move with the same random draws (resizes take
  * the nearest pixel, borders have the number mask_fill), and ops that change values leave alone. They
  * become uint8 [H, W]. A mask is a PNG with grey levels or a palette, whose indices count, another
- * file that is grey, or an array uint8 [H, W]. One of another size than the image, in colours, or with
+ * file that is grey, or an array uint8 [H, W]. "mask=floored" is resized as torch resizes tensors: pixel
+ * x comes from x * in / out, rounded down, in the place of Pillow's nearest. One of another size than the image, in colours, or with
  * numbers above 255 is a bad sample.
  *
  * `boxes` names fields of boxes, separated by commas, each followed by the fields that have a value for
@@ -1026,6 +1036,12 @@ STOKER_API void stoker_gpu_watch_close(struct stoker_gpu_watch *watch);
  *   - COCO: area, float32 [n]; iscrowd, int64 [n]; image_id, an int, which is also the label. Images are
  *     in ascending order of their ids. With `keypoints` also these, float32 [n, k, 3]: x, y and
  *     visibility, zeros for objects that have none; name them to a loader as "keypoints=points".
+ *   - COCO and YOLO, with STOKER_SHAPES_OBJECTS: masks, uint8 [n, h, w], 1 for pixels of the object, as
+ *     pycocotools draws its polygons or run lengths; to be named to a loader after the boxes:
+ *     "boxes+labels+masks". What ops add to an image belongs to no object.
+ *   - COCO and YOLO, with STOKER_SHAPES_CLASSES: mask, uint8 [h, w], with the label of the object at each
+ *     pixel (with `contiguous`, and for YOLO, one more than that) and 0 elsewhere; to be named to a loader in `masks`. Crowds
+ *     are below all other objects, of which the later ones in the file cover the earlier ones.
  *   - VOC: difficult, int64 [n].
  *
  * STOKER_PAIRS_YOLO has boxes and labels: int64 [n], and float32 [n, 4] as in the files, centre, width and
@@ -1033,7 +1049,10 @@ STOKER_API void stoker_gpu_watch_close(struct stoker_gpu_watch *watch);
  * makes them corners in pixels. A line is "class x y width height", or "class x y x y x y ...", the
  * corners of a polygon, whose box counts. The file of images/train/1.jpg is labels/train/1.txt, where the
  * last folder named images counts; without one it is beside the image. An image without a file has no
- * objects. In a list of images, paths are relative to the folder of the list.
+ * objects. In a list of images, paths are relative to the folder of the list. Objects of which a line has
+ * only the box have masks without pixels. With `points`, a line is "class x y width height" and as many
+ * key points, "x y" or "x y visibility", which become float32 [n, k, 3] (visibility 2 where it is not
+ * written); name them to a loader as "keypoints=relative_points". There are no masks then.
  */
 
 /* [Files and URLs]

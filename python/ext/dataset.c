@@ -269,14 +269,14 @@ static PyObject *dataset_concat(PyObject *type, PyObject *args)
     struct stoker_dataset **handles, *handle = NULL;
     struct stoker_error err;
     PyObject *parts;
-    int rc;
+    int rc, pair = 0;
 
-    if (!PyArg_ParseTuple(args, "O!:concat", &PyTuple_Type, &parts))
+    if (!PyArg_ParseTuple(args, "O!|p:concat", &PyTuple_Type, &parts, &pair) ||
+        !(handles = handles_of(PyType_GetModuleState((PyTypeObject *)type), parts)))
         return NULL;
-    handles = handles_of(PyType_GetModuleState((PyTypeObject *)type), parts);
-    if (!handles)
-        return NULL;
-    rc = stoker_dataset_concat(&handle, handles, (uint32_t)PyTuple_Size(parts), &err);
+    rc = pair && PyTuple_Size(parts) == 2
+             ? stoker_dataset_paired(&handle, handles[0], handles[1], &err)
+             : stoker_dataset_concat(&handle, handles, (uint32_t)PyTuple_Size(parts), &err);
     free(handles);
     return adopt_compound((PyTypeObject *)type, handle, parts, rc, &err);
 }
@@ -454,15 +454,16 @@ static PyMethodDef dataset_methods[] = {
      "from_files(paths, labels=None): a dataset of these files."},
     {"from_pairs", (PyCFunction)(void (*)(void))dataset_from_pairs,
      METH_VARARGS | METH_KEYWORDS | METH_CLASS,
-     "from_pairs(images, targets=None, *, layout, contiguous=False, keypoints=False, set=None, "
-     "suffix=None, mode=None, names=None): images with masks or boxes."},
+     "from_pairs(images, targets=None, *, layout, contiguous=False, keypoints=False, masks=None, "
+     "points=0, point_numbers=0, set=None, suffix=None, mode=None, names=None): masks or boxes."},
     {"from_memory", (PyCFunction)(void (*)(void))dataset_from_memory,
      METH_VARARGS | METH_KEYWORDS | METH_CLASS,
      "from_memory(images, labels=None): a dataset of encoded images, which are not copied."},
     {"from_array", (PyCFunction)(void (*)(void))dataset_from_array,
      METH_VARARGS | METH_KEYWORDS | METH_CLASS,
      "from_array(images, labels=None): a dataset of an array of pixels, which is not copied."},
-    {"concat", dataset_concat, METH_VARARGS | METH_CLASS, "concat(parts): concatenate datasets."},
+    {"concat", dataset_concat, METH_VARARGS | METH_CLASS,
+     "concat(parts, pair=False): concatenate datasets, or pair one of images with one of masks."},
     {"mix", dataset_mix, METH_VARARGS | METH_CLASS,
      "mix(parts, weights, samples, seed): mix datasets by weight."},
     {"subset", dataset_subset, METH_O, "subset(indices): a dataset of these samples."},

@@ -7,10 +7,15 @@
 static const char *const layout_words[] = {"stems", "voc",       "pets", "cityscapes",
                                            "coco",  "voc boxes", "yolo", NULL};
 
+static const char *const shape_words[] = {"none", "objects", "classes", NULL};
+
 static const struct ext_option pair_options[] = {
     {"layout", EXT_WORD, offsetof(struct stoker_pairs, layout), layout_words},
     {"contiguous", EXT_BOOL, offsetof(struct stoker_pairs, contiguous), NULL},
     {"keypoints", EXT_BOOL, offsetof(struct stoker_pairs, keypoints), NULL},
+    {"masks", EXT_WORD, offsetof(struct stoker_pairs, masks), shape_words},
+    {"points", EXT_U32, offsetof(struct stoker_pairs, points), NULL},
+    {"point_numbers", EXT_U32, offsetof(struct stoker_pairs, point_numbers), NULL},
     {"set", EXT_TEXT, offsetof(struct stoker_pairs, set), NULL},
     {"suffix", EXT_TEXT, offsetof(struct stoker_pairs, suffix), NULL},
     {"mode", EXT_TEXT, offsetof(struct stoker_pairs, mode), NULL},

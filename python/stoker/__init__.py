@@ -61,6 +61,7 @@ from ._plan import from_albumentations_geometry as _from_albumentations_geometry
 from ._plan import from_albumentations_pixels as _from_albumentations_pixels  # noqa: F401 (likewise)
 from ._plan import from_albumentations_sizes as _from_albumentations_sizes  # noqa: F401 (likewise)
 from ._plan import from_albumentations_warps as _from_albumentations_warps  # noqa: F401 (likewise)
+from ._plan import from_own_code as _from_own_code  # noqa: F401 (likewise)
 from ._plan import from_timm as _from_timm  # noqa: F401 (likewise)
 from ._plan import from_torchvision as _from_torchvision  # noqa: F401 (likewise)
 from ._plan.explain import Plan

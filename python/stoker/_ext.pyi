@@ -132,6 +132,9 @@ class Dataset:
         layout: str,
         contiguous: bool = False,
         keypoints: bool = False,
+        masks: str | None = None,
+        points: int = 0,
+        point_numbers: int = 0,
         set: str | None = None,
         suffix: str | None = None,
         mode: str | None = None,
@@ -142,7 +145,7 @@ class Dataset:
     @classmethod
     def from_array(cls, images: Any, labels: Any = None) -> Dataset: ...
     @classmethod
-    def concat(cls, parts: tuple[Dataset, ...], /) -> Dataset: ...
+    def concat(cls, parts: tuple[Dataset, ...], pair: bool = False, /) -> Dataset: ...
     @classmethod
     def mix(cls, parts: tuple[Dataset, ...], weights: Any, samples: int, seed: int, /) -> Dataset: ...
     def subset(self, indices: Any, /) -> Dataset: ...

@@ -25,7 +25,8 @@ import numpy as np
 from . import _ext
 from ._base.tensors import to_numpy
 from ._steps.arguments import op
-from ._steps.base import Compose, RandomApply, Transform, pipeline_text
+from ._steps.base import Compose, Transform, pipeline_text
+from ._steps.chosen import RandomApply
 
 __all__ = [
     "Channels",

@@ -25,7 +25,7 @@ from ._order.ranks import (
     warn_of_shuffling_alone,
 )
 from ._plan.checks import check_arguments, check_dataset, check_shuffle, check_threads, check_workers
-from ._plan.compile import Compiled, compile_loader
+from ._plan.compile import compile_loader
 from ._plan.explain import Plan, engine_plan, gather_plan, log_once, python_plan
 from ._plan.options import (
     ENGINE_ONLY,
@@ -35,7 +35,6 @@ from ._plan.options import (
     required,
     worker_count,
 )
-from ._steps.blockers import Blocker
 
 if torch_if_installed() is not None:
     from torch.utils.data import DataLoader as _Base
@@ -60,7 +59,8 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
     shapes differ; and lists of str, bytes or parsed JSON.
 
     The engine does all the work for stoker.datasets, and for torchvision's DatasetFolder, ImageFolder, ImageNet,
-    CIFAR10, CIFAR100, MNIST, FashionMNIST, KMNIST and EMNIST with transforms that the engine has, and torch's Subset
+    CIFAR10, CIFAR100, MNIST, FashionMNIST, KMNIST and EMNIST with transforms that the engine has, for its segmentation
+    datasets in wrap_dataset_for_transforms_v2, and torch's Subset
     and ConcatDataset of these. They are read as they are at `iter()`: changes made in the meantime count. From a
     TensorDataset, and Subset and ConcatDataset of it, whole batches are gathered in this process. Any other
     Dataset or IterableDataset, and one with overridden methods, runs in Python, in this process or in worker
@@ -71,7 +71,8 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         dataset: The dataset.
         batch_size: Samples per batch. None gives single samples.
         drop_last: Drop the last batch if it is incomplete.
-        collate_fn: As in torch. With a function other than default_collate the dataset runs in Python.
+        collate_fn: As in torch. With a function other than default_collate and `lambda batch: tuple(zip(*batch))` (or list,
+            or such a function with a name) the dataset runs in Python.
         batch_transforms: MixUp, CutMix or RandomChoice of them (of stoker.transforms or torchvision's v2), one or a
             list, applied to each batch. Their draws follow from the seed, the epoch and the batch.
         ragged: What to do with images of different shapes in a batch: "list" gives a list, "pad" pads them. By default
@@ -248,7 +249,8 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         check_shuffle(shuffle)
         check_arguments(num_workers, timeout, prefetch_factor, compile, order, output, seed_by, on_error)
         share = find_share(shard, rank, world_size, sampler, batch_sampler, drop_last)
-        compiled, why = self._compile(compile, dataset, collate_fn, worker_init_fn)
+        batched = batch_size is not None or batch_sampler is not None
+        compiled, why = compile_loader(dataset, collate_fn, worker_init_fn, batched=batched, wanted=compile is not False)
         if compiled is None:
             given |= refused_in_python(dataset, seed if share is None else None, seed_by, on_error)
             refuse_what_needs_the_engine(why, given)
@@ -313,17 +315,10 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         self.__dict__.update(state)
         self._epochs = None if torch_if_installed() is None else Epochs()
         if not self._why_python:
-            compiled, self._why_python = compile_loader(self.dataset, None, None)
+            batched = self.batch_size is not None or self.batch_sampler is not None
+            compiled, self._why_python = compile_loader(self.dataset, self.collate_fn, None, batched=batched)
             self._native = None if compiled is None else open_engine(self, compiled, self._requested)
             self._opened = settings(self)
-
-    @staticmethod
-    def _compile(
-        compile: bool | str, dataset: Any, collate_fn: Any, worker_init_fn: Any
-    ) -> tuple[Compiled | None, list[Blocker]]:
-        if compile is False:
-            return None, [Blocker("", "compile=False")]
-        return compile_loader(dataset, collate_fn, worker_init_fn)
 
     def check_worker_number_rationality(self) -> None:
         """Warn as torch does if there are more workers than CPUs."""

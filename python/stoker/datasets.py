@@ -21,10 +21,11 @@ import numpy as np
 
 from . import _ext, audio
 from ._base.suggest import no_attribute
-from ._data.archives import HDF5, LMDB, FieldDataset, Manifest, Npy, Npz, TFRecord, WebDataset, Zip
+from ._data.archives import HDF5, LMDB, Manifest, Npy, Npz, TFRecord, WebDataset, Zip
 from ._data.base import Classes, EngineDataset
 from ._data.compound import Concat, Mix, Subset
 from ._data.detection import CocoDetection, VOCDetection, YOLODetection
+from ._data.field_dataset import FieldDataset
 from ._data.masks import Cityscapes, ImageMaskFolder, OxfordIIITPet, VOCSegmentation
 
 __all__ = [

@@ -42,17 +42,9 @@ from ._steps.arguments import (
     pair,
 )
 from ._steps.augments import AutoAugment, AutoAugmentPolicy, RandAugment, TrivialAugmentWide
-from ._steps.base import (
-    Compose,
-    RandomApply,
-    RandomChoice,
-    RandomOrder,
-    Transform,
-    WithProbability,
-    functional_apply,
-    pipeline_text,
-)
+from ._steps.base import Compose, Transform, WithProbability, functional_apply, pipeline_text
 from ._steps.boxes import ClampBoundingBoxes, ConvertBoundingBoxFormat, SanitizeBoundingBoxes
+from ._steps.chosen import RandomApply, RandomChoice, RandomOrder
 from ._steps.colours import (
     ColorJitter,
     Grayscale,

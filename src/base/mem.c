@@ -142,6 +142,23 @@ static void set_block(struct st_arena *arena, uint64_t size)
     arena->size = arena->block ? size : 0; /* if it failed, the next sample uses extra blocks too */
 }
 
+static void free_extra(struct st_arena *arena, const struct st_arena_extra *until)
+{
+    while (arena->extra != until) {
+        struct st_arena_extra *next = arena->extra->next;
+        block_free(arena->account, arena->extra, arena->extra->bytes);
+        arena->extra = next;
+    }
+}
+
+void st_arena_rewind(struct st_arena *arena, struct st_arena_mark to)
+{
+    free_extra(arena, to.extra);
+    arena->most = arena->wanted > arena->most ? arena->wanted : arena->most;
+    arena->wanted = to.wanted;
+    arena->used = to.used;
+}
+
 /* The size that the block should have after this sample. */
 static uint64_t block_size(struct st_arena *arena)
 {
@@ -161,22 +178,19 @@ static uint64_t block_size(struct st_arena *arena)
 
 void st_arena_reset(struct st_arena *arena)
 {
-    while (arena->extra) {
-        struct st_arena_extra *next = arena->extra->next;
-        block_free(arena->account, arena->extra, arena->extra->bytes);
-        arena->extra = next;
-    }
+    free_extra(arena, NULL);
+    arena->wanted = arena->most > arena->wanted ? arena->most : arena->wanted;
     if (arena->wanted) {
         const uint64_t size = block_size(arena);
         if (size != arena->size)
             set_block(arena, size);
     }
-    arena->used = arena->wanted = 0;
+    arena->used = arena->wanted = arena->most = 0;
 }
 
 void st_arena_free(struct st_arena *arena)
 {
-    arena->wanted = 0;
+    arena->wanted = arena->most = 0;
     st_arena_reset(arena);
     set_block(arena, 0);
     arena->lately = arena->resets = 0;

@@ -58,6 +58,7 @@ struct st_arena {
     uint8_t *block;
     uint64_t size, used;
     uint64_t wanted; /* total of this sample, including extra blocks */
+    uint64_t most;   /* the same before it was rewound */
     struct st_arena_extra *extra;
     struct st_account *account; /* NULL: not counted */
     uint64_t keep;              /* most bytes kept over a reset; 0: no limit */
@@ -69,6 +70,17 @@ struct st_arena {
  * of memory. Valid until the reset. */
 void *st_arena_take(struct st_arena *arena, uint64_t size);
 void st_arena_reset(struct st_arena *arena);
+/* What was taken since a mark is released, in the reverse order of the marks: for many pieces of work of
+ * which each needs memory only for itself. */
+struct st_arena_mark {
+    uint64_t used, wanted;
+    struct st_arena_extra *extra;
+};
+static inline struct st_arena_mark st_arena_mark(const struct st_arena *arena)
+{
+    return (struct st_arena_mark){arena->used, arena->wanted, arena->extra};
+}
+void st_arena_rewind(struct st_arena *arena, struct st_arena_mark to);
 void st_arena_free(struct st_arena *arena);
 
 /* A byte buffer that grows. With an account it also shrinks, after it was much too large several times

@@ -34,6 +34,8 @@ static inline uint64_t st_scratch_for(uint64_t each, uint64_t width, uint64_t he
 /* Asks for the numbers of a mask's pixels (classes) instead of their colours: a palette's indices, and
  * grey levels that are not scaled from 1 bit. PNG only: other files give grey levels. */
 struct st_numbers {
+    bool floored; /* in: resizes take the pixel at or before the one they need, as torch does */
+    bool bits; /* in: each of 8 bits is a mask by itself, and outside of the image all are 0 */
     bool wide; /* out: they have 16 bits, and are R + 256 * G; else they are R, G and B alike */
 };
 

@@ -415,6 +415,7 @@ int st_image_resize(struct st_image *image, int32_t width, int32_t height, enum 
         .window = whole(width, height),
         .filter = image->numbers ? ST_FILTER_NEAREST : filter,
         .pillow = image->work->pillow,
+        .floored = image->numbers && image->numbers->floored,
     };
     return STOKER_OK;
 }

@@ -79,12 +79,12 @@ struct st_image {
 int st_image_open(struct st_image *image, struct st_work *work, struct st_bytes bytes, bool exif_rotate,
                   struct stoker_error *err);
 /* Makes an image that was just opened a mask. `numbers` outlives it; with st_image_raw, `wide` is
- * false. */
+ * false. The caller may then set `bits` and `floored`. */
 void st_image_is_mask(struct st_image *image, struct st_numbers *numbers);
 /* An image without pixels whose boxes are moved. The boxes outlive it. */
 void st_image_of_boxes(struct st_image *image, struct st_work *work, int32_t width, int32_t height,
                        struct st_boxes *boxes);
-/* The pixel that stands for a number up to 255 in a mask, once its pixels are made. */
+/* The pixel that stands for a number up to 255 outside of a mask, once its pixels are made. */
 void st_image_number(const struct st_image *mask, uint8_t number, uint8_t pixel[4]);
 /* An image of existing pixels, with 64 readable bytes after the last row. They are not modified and must
  * outlive the image. */

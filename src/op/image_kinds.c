@@ -63,7 +63,7 @@ void st_image_is_mask(struct st_image *image, struct st_numbers *numbers)
 
 void st_image_number(const struct st_image *mask, uint8_t number, uint8_t pixel[4])
 {
-    memset(pixel, number, 4);
+    memset(pixel, mask->numbers->bits ? 0 : number, 4);
     if (mask->numbers->wide)
         pixel[1] = pixel[2] = 0;
 }

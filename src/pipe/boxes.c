@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "pipe/boxes.h"
+#include "pipe/drawn.h"
 
 #include <string.h>
 
@@ -54,21 +55,21 @@ static int choose_values(const struct st_targets *of, const struct st_field *fie
     return 0;
 }
 
-/* Moves what came from a piece, by all steps. */
+/* Moves what came from a piece, by all steps; *image is then of the size that these make of it. */
 static int move_boxes(struct st_targets *of, uint32_t column, struct st_boxes *boxes,
-                      struct stoker_error *err)
+                      struct st_image *image, struct stoker_error *err)
 {
-    struct st_image image;
-    st_image_of_boxes(&image, of->work, of->width, of->height, boxes);
+    st_image_of_boxes(image, of->work, of->width, of->height, boxes);
     if (of->plan->column[column].relative)
         st_boxes_resize(boxes, (const int32_t[]){1, 1}, (const int32_t[]){of->width, of->height});
     st_boxes_to_corners(boxes, of->plan->column[column].format);
-    return st_target_move(of, &image, err);
+    return st_target_move(of, image, err);
 }
 
 static int move_points(struct st_targets *of, uint32_t column, struct st_piece *piece,
                        struct stoker_error *err)
 {
+    struct st_image image;
     const int32_t last = piece->ndim - 1;
     const uint64_t each = last > 0 && piece->shape[last] > 0 ? (uint64_t)piece->shape[last] : 0;
     if (piece->dtype != STOKER_DTYPE_F32 || each < 2 || each > 3 ||
@@ -83,7 +84,7 @@ static int move_points(struct st_targets *of, uint32_t column, struct st_piece *
     piece->bytes.data = (const uint8_t *)at;
     struct st_boxes boxes = {
         .point = at, .points = piece->bytes.size / (each * sizeof(float)), .each = (uint32_t)each};
-    return move_boxes(of, column, &boxes, err);
+    return move_boxes(of, column, &boxes, &image, err);
 }
 
 int st_boxes_make(struct st_targets *of, uint32_t column, struct st_piece *pieces,
@@ -92,21 +93,26 @@ int st_boxes_make(struct st_targets *of, uint32_t column, struct st_piece *piece
     const struct st_columns_plan *plan = of->plan;
     struct st_piece *piece = &pieces[plan->column[column].field];
     struct st_boxes boxes = {0};
+    struct st_image image;
     if (plan->column[column].points)
         return move_points(of, column, piece, err);
     int rc = take_boxes(&boxes, piece, &of->work->arena, err);
     if (rc)
         return rc;
     const uint64_t had = boxes.count;
-    rc = move_boxes(of, column, &boxes, err);
+    rc = move_boxes(of, column, &boxes, &image, err);
     for (uint32_t k = 0; !rc && k < plan->count; k++) {
         if (plan->column[k].target != ST_TARGET_OF_BOXES || plan->column[k].boxes != column)
             continue;
         struct st_piece *values = &pieces[plan->column[k].field];
+        const struct st_field *field = &plan->field[plan->column[k].field];
+        of->field = values->table ? plan->column[k].field : of->field;
         if (plan->column[k].points)
             rc = move_points(of, k, values, err);
         if (!rc)
-            rc = choose_values(of, &plan->field[plan->column[k].field], values, had, &boxes, err);
+            rc = values->table ? st_drawn_objects(of, values, &boxes, st_image_width(&image),
+                                                  st_image_height(&image), err)
+                               : choose_values(of, field, values, had, &boxes, err);
     }
     st_boxes_to_format(&boxes);
     piece->bytes = (struct st_bytes){(const uint8_t *)boxes.box, boxes.count * sizeof *boxes.box};

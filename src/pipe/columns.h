@@ -30,6 +30,7 @@ struct st_columns_plan {
         uint64_t each; /* bytes per sample; 0: varies by sample */
         int32_t dtype; /* arrays: the enum stoker_dtype of all samples, or an enum st_columns_type */
         enum st_target target;
+        bool floored;              /* MASK: resized as torch resizes masks */
         uint32_t boxes;            /* OF_BOXES: the column of these */
         enum st_box_format format; /* BOXES: as they are stored, */
         bool relative;             /* as fractions of the image's width and height; */

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "pipe/masks.h"
+#include "pipe/drawn.h"
 
 static int open_piece(struct st_image *image, struct st_work *work, const struct st_piece *piece,
                       bool exif_rotate, struct stoker_error *err)
@@ -41,15 +42,18 @@ static int numbers_of(const struct st_view *view, bool wide, uint8_t *out, struc
     return 0;
 }
 
-int st_mask_make(struct st_targets *of, struct st_piece *piece, struct stoker_error *err)
+int st_mask_make(struct st_targets *of, struct st_piece *piece, bool floored, struct stoker_error *err)
 {
     struct st_image mask;
     struct st_numbers numbers;
     struct st_view view;
-    int rc = open_piece(&mask, of->work, piece, of->exif_rotate, err);
+    int rc = piece->table ? st_drawn_classes(of, piece, err) : 0;
+    if (!rc)
+        rc = open_piece(&mask, of->work, piece, of->exif_rotate, err);
     if (rc)
         return rc;
     st_image_is_mask(&mask, &numbers);
+    numbers.floored = floored;
     if (st_image_width(&mask) != of->width || st_image_height(&mask) != of->height)
         return st_fail(err, STOKER_ECORRUPT,
                        "the mask has %d x %d pixels, but its image %d x %d: both need the same size",

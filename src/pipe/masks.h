@@ -7,7 +7,7 @@
 
 #include "pipe/target.h"
 
-/* One mask: uint8 [H, W]. */
-int st_mask_make(struct st_targets *of, struct st_piece *piece, struct stoker_error *err);
+/* One mask: uint8 [H, W]. `floored`: see st_numbers. */
+int st_mask_make(struct st_targets *of, struct st_piece *piece, bool floored, struct stoker_error *err);
 
 #endif

@@ -16,6 +16,7 @@ struct st_targets {
     const struct st_rng_key *rng_key;
     bool exif_rotate;
     int32_t width, height; /* of the image; set by st_targets_make */
+    uint32_t field;        /* the one that is being made, for messages */
     bool step_failed;      /* out: the error is of a step and concerns the image, not the target alone */
 };
 

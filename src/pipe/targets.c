@@ -54,7 +54,11 @@ static int find_column(const struct st_columns_plan *plan, const char *option, s
 
 static int add_mask(struct st_columns_plan *plan, struct name name, struct stoker_error *err)
 {
+    static const char suffix[] = "=floored";
+    enum { SUFFIX = sizeof suffix - 1 };
+    const bool floored = name.size > SUFFIX && !memcmp(name.text + name.size - SUFFIX, suffix, SUFFIX);
     uint32_t k = 0;
+    name.size -= floored ? SUFFIX : 0;
     const int rc = find_column(plan, "masks", name, &k, err);
     if (rc)
         return rc;
@@ -64,6 +68,7 @@ static int add_mask(struct st_columns_plan *plan, struct name name, struct stoke
                        "masks: the field %s is of type %s; a mask is an encoded image, or uint8 [H, W]",
                        field->name, st_field_kind_name(field->kind));
     plan->column[k].target = ST_TARGET_MASK;
+    plan->column[k].floored = floored;
     plan->column[k].each = 0; /* it gets the size of the finished image */
     plan->targets = true;
     return 0;
@@ -124,6 +129,10 @@ static int add_of_boxes(struct st_columns_plan *plan, struct name name, uint32_t
         return st_fail(err, STOKER_EINVAL,
                        "boxes: the field %s comes after '+': it belongs to boxes, and is none itself",
                        field->name);
+    if (field->drawn && (boxes || stored.points))
+        return st_fail(err, STOKER_EINVAL,
+                       "boxes: the field %s has masks of objects: it comes after their boxes and '+'",
+                       field->name);
     *first = boxes ? k : *first;
     plan->column[k].target = boxes ? ST_TARGET_BOXES : ST_TARGET_OF_BOXES;
     plan->column[k].boxes = *first;
@@ -161,6 +170,19 @@ static int each_name(struct st_columns_plan *plan, const char *names,
     return rc;
 }
 
+/* Masks that are drawn are drawn for the image. */
+static int check_drawn(const struct st_columns_plan *plan, struct stoker_error *err)
+{
+    for (uint32_t k = 0; k < plan->count; k++) {
+        const struct st_field *field = &plan->field[plan->column[k].field];
+        if (field->drawn && !plan->column[k].target)
+            return st_fail(err, STOKER_EINVAL,
+                           "the field %s is made for the image: name it in %s=", field->name,
+                           field->kind == ST_FIELD_IMAGE ? "masks" : "boxes");
+    }
+    return 0;
+}
+
 int st_targets_plan(struct st_columns_plan *plan, const struct stoker_pipeline *pipe, const char *masks,
                     const char *boxes, struct stoker_error *err)
 {
@@ -169,8 +191,10 @@ int st_targets_plan(struct st_columns_plan *plan, const struct stoker_pipeline *
     if ((*masks || *boxes) && (pipe->sounds || plan->image < 0))
         return st_fail(err, STOKER_EINVAL, "%s: the samples have no image that they could follow",
                        *masks ? "masks" : "boxes");
-    const int rc = each_name(plan, masks, add_mask, err);
-    return rc ? rc : each_name(plan, boxes, add_boxes, err);
+    int rc = each_name(plan, masks, add_mask, err);
+    if (!rc)
+        rc = each_name(plan, boxes, add_boxes, err);
+    return rc ? rc : check_drawn(plan, err);
 }
 
 /* ---- one sample ---------------------------------------------------------------------------------- */
@@ -199,14 +223,14 @@ int st_targets_make(struct st_targets *of, struct st_piece *pieces, struct stoke
     const struct st_columns_plan *plan = of->plan;
     int rc = find_size(of, &pieces[plan->image], err);
     for (uint32_t k = 0; !rc && k < plan->count; k++) {
-        const uint32_t which = plan->column[k].field;
+        const uint32_t which = of->field = plan->column[k].field;
         if (plan->column[k].target == ST_TARGET_MASK)
-            rc = st_mask_make(of, &pieces[which], err);
+            rc = st_mask_make(of, &pieces[which], plan->column[k].floored, err);
         else if (plan->column[k].target == ST_TARGET_BOXES)
             rc = st_boxes_make(of, k, pieces, err);
         if (rc && !of->step_failed) {
             char where[256];
-            snprintf(where, sizeof where, "field %s", plan->field[which].name);
+            snprintf(where, sizeof where, "field %s", plan->field[of->field].name);
             rc = st_fail_in(err, rc, where);
         }
     }

@@ -35,13 +35,17 @@ struct st_field {
     enum stoker_dtype dtype;
     int32_t ndim; /* -1: unknown until a sample is read */
     int64_t shape[ST_DIMS_MAX]; /* -1: varies between samples */
+    bool drawn; /* masks made of shapes when needed: an ARRAY of one for each box, or an IMAGE */
 };
+
+struct st_annotated; /* source/annotated/annotated.h */
 
 /* One field of one sample. The bytes are in the sample's raw bytes, in the scratch buffer or in the
  * source. */
 struct st_piece {
     struct st_bytes bytes;      /* IMAGE, AUDIO, ARRAY (C order, native endian), TEXT, JSON, BYTES */
-    int64_t whole;              /* INT */
+    int64_t whole;              /* INT; `drawn`: which image of the table */
+    const struct st_annotated *table; /* `drawn`: has the shapes */
     double real;                /* FLOAT */
     enum stoker_dtype dtype;    /* ARRAY, IMAGE that holds pixels */
     int32_t ndim;               /* ARRAY; IMAGE: 0 if encoded, else 2 or 3 */

@@ -31,6 +31,35 @@ static void arena_pieces(void)
     ok(arena.block == NULL && arena.size == 0, "a freed arena is empty");
 }
 
+static void arena_rewinds(void)
+{
+    enum { ROUNDS = 100, SIZE = 1 << 20 };
+    struct st_budget budget = {.limit = 4 * SIZE};
+    struct st_account account = {.budget = &budget, .kind = ST_MEMORY_SCRATCH};
+    struct st_arena arena = {.account = &account};
+    bool given = true, same = true;
+    for (int pass = 0; pass < 2; pass++) { /* with extra blocks, and in the block */
+        uint8_t *kept = st_arena_take(&arena, 100), *first = NULL;
+        memset(kept, 7, 100);
+        for (int round = 0; round < ROUNDS; round++) {
+            const struct st_arena_mark mark = st_arena_mark(&arena);
+            uint8_t *some = st_arena_take(&arena, SIZE);
+            given = given && some && st_arena_take(&arena, SIZE / 2);
+            memset(some, round, given ? SIZE : 0);
+            first = first ? first : some;
+            same = same && (!pass || some == first);
+            st_arena_rewind(&arena, mark);
+        }
+        given = given && kept[0] == 7 && kept[99] == 7;
+        st_arena_reset(&arena);
+    }
+    ok(given && budget.peak <= 4 * SIZE, "what is rewound does not add up, and what came before stays");
+    ok(same && arena.size >= SIZE + SIZE / 2 && arena.size < 3 * SIZE, "the block is as large as the most at a time: %llu",
+       (unsigned long long)arena.size);
+    st_arena_free(&arena);
+    ok(!budget.held, "all is freed");
+}
+
 /* Bytes of this process that are in memory. */
 static uint64_t resident(void)
 {
@@ -182,6 +211,7 @@ static void resized_by_threads(void)
 int main(void)
 {
     arena_pieces();
+    arena_rewinds();
     arena_shrinks();
     sizes();
     buffers();

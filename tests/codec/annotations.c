@@ -50,7 +50,7 @@ static void put_mask(const struct st_annotated *table, const struct st_annotated
                                   1};
     int rc = st_annotated_shape(&shape, table, object, image->width, image->height, &arena, &err);
     if (!rc)
-        rc = st_shape_draw(&shape, &plane, 1, &arena, &err);
+        rc = st_shape_draw(&shape, &plane, (struct st_brush){1}, &arena, &err);
     if (rc) {
         put_error(rc, &err);
     } else {
@@ -95,7 +95,7 @@ static void put_map(const struct st_annotated *table, uint64_t at)
         struct st_object_shape shape;
         rc = st_annotated_shape(&shape, table, object, image->width, image->height, &arena, NULL);
         if (!rc)
-            rc = st_shape_draw(&shape, &plane, (uint8_t)object->label, &arena, NULL);
+            rc = st_shape_draw(&shape, &plane, (struct st_brush){(uint8_t)object->label}, &arena, NULL);
     }
     printf(rc ? "null" : "\"");
     for (uint32_t i = 0; i < size && !rc; i++)
@@ -182,7 +182,7 @@ static uint64_t draw_some(const struct st_annotated *table)
             memset(plane.data, 0, size);
             if (!st_annotated_shape(&shape, table, st_annotated_object(table, i, k), image->width,
                                     image->height, &arena, NULL))
-                (void)st_shape_draw(&shape, &view, 1, &arena, NULL);
+                (void)st_shape_draw(&shape, &view, (struct st_brush){1}, &arena, NULL);
             st_arena_reset(&arena);
         }
     }

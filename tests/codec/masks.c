@@ -48,8 +48,8 @@ static int draw(struct work *work, const struct st_polygon *polygon, const struc
         if (text.data)
             rc = st_rle_read(&read, text, work->width, work->height, &work->scratch, err);
         if (!rc)
-            rc = polygon ? st_polygon_draw(polygon, plane, 1, &turns, &work->scratch, err)
-                         : st_rle_draw(text.data ? &read : rle, plane, 1, &work->scratch, err);
+            rc = polygon ? st_polygon_draw(polygon, plane, (struct st_brush){1}, &turns, &work->scratch, err)
+                         : st_rle_draw(text.data ? &read : rle, plane, (struct st_brush){1}, &work->scratch, err);
     }
     work->seconds = (now() - began) / (work->repetitions ? work->repetitions : 1);
     return rc;

@@ -36,11 +36,11 @@ static int draw(int kind, struct st_bytes rest, const struct st_view *plane, str
     memcpy(copy, rest.data, rest.size);
     if (kind == 2) {
         const struct st_polygon polygon = {copy, rest.size / (2 * sizeof(double))};
-        return st_polygon_draw(&polygon, plane, 1, &turns, arena, err);
+        return st_polygon_draw(&polygon, plane, (struct st_brush){1}, &turns, arena, err);
     }
     struct st_rle rle = {width, height, copy, rest.size / sizeof(uint32_t)};
     const int rc = kind ? st_rle_check(&rle, err) : st_rle_read(&rle, rest, width, height, arena, err);
-    if (rc || st_rle_draw(&rle, plane, 1, arena, err))
+    if (rc || st_rle_draw(&rle, plane, (struct st_brush){1}, arena, err))
         return err->code;
     check_area(&rle, plane);
     return 0;

@@ -151,6 +151,7 @@ def spec():
         "choice": "random_choice(p=[0.5, 2]){ random_order{ random_invert; pad(padding=3) }; random_apply(p=1){} }",
         "augment": "auto_augment(policy=svhn, fill=[1,2,3]); rand_augment(num_ops=3, magnitude=4, num_magnitude_bins=5)",
         "holds": "random_apply(p=0.5){ color_jitter(brightness=[0.5, 1.5]); gaussian_blur(kernel_size=5) }; grayscale",
+        "blur": "pillow_blur(sigma=[0.1, 2]); random_apply(p=0.2){ pillow_blur(sigma=0) }",
         "spaces": " pad ( padding = [1,2,3,4] , fill = -1.5e2 ) ;\n",
         "nested": "random_apply{random_apply{random_apply(p=1){hflip}}}",
         "broken": "resize(size=; ) } normalize(mean=[",

@@ -35,6 +35,7 @@ static struct st_view run_apart(struct st_work *work, const struct st_view *in, 
 static const char *const texts[] = {
     "color_jitter brightness=0.5 contrast=0.5 saturation=0.5 hue=0.2",
     "random_horizontal_flip p=1;color_jitter contrast=2,2;random_vertical_flip p=1;gaussian_blur kernel_size=5",
+    "random_horizontal_flip p=1;color_jitter contrast=2,2;pillow_blur sigma=0.1,3;random_vertical_flip p=1;random_crop size=9",
     "color_jitter contrast=2,2;center_crop size=20;color_jitter contrast=0.5,0.5",
     "random_horizontal_flip p=1;gaussian_blur kernel_size=7;random_crop size=17;random_horizontal_flip p=1",
     "gaussian_blur kernel_size=3;resize size=21,30;random_vertical_flip p=1;color_jitter saturation=0,0",

@@ -57,6 +57,8 @@ STEPS = {
     "turn": [A.Rotate((25, 25), p=1)],
     "affine": [A.Affine((1.2, 1.2), translate_px={"x": 5, "y": -3}, rotate=-20, shear={"x": 5, "y": 9}, fill=3, fill_mask=7, p=1)],
     "shift": [A.ShiftScaleRotate((0.1, 0.1), (0.2, 0.2), (-130, -130), p=1)],
+    "whole perspective": [A.Perspective((0, 0), p=1)],
+    "cut perspective": [A.Perspective((0, 0), keep_size=False, p=1)],
 }
 LIMITS = {
     "no limits": {},
@@ -154,6 +156,42 @@ def test_all_parts_have_one_draw(tmp_path, name):
     for image, mask in found:
         assert torch.equal(image, mask.expand_as(image))
     assert len({tuple(mask.shape) + (mask.numpy().tobytes(),) for _, mask in found}) == len(masks)
+
+
+AROUND = {
+    "turns": [A.D4(), A.RandomRotate90(), A.HorizontalFlip()],
+    "affine": [A.Affine((0.7, 1.2), translate_px=(-9, 9), rotate=(-180, 180), shear=(-9, 9), p=1)],
+    "perspective": [A.Perspective((0.02, 0.1), p=1)],
+    "cut perspective": [A.Perspective((0.02, 0.1), keep_size=False, p=1)],
+    "sizes": [A.RandomScale(0.4, p=1), A.RandomCrop(40, 40, pad_if_needed=True, pad_position="random"), A.SmallestMaxSize([50, 70])],
+}
+
+
+@pytest.mark.parametrize("name", AROUND)
+def test_boxes_stay_around_their_pixels(tmp_path, name):
+    rng = np.random.default_rng(9)
+    samples = []
+    for _ in range(60):
+        mask = np.zeros((120, 110), np.uint8)
+        left, top = rng.integers(40, 60, 2)
+        right, bottom = (left, top) + rng.integers(8, 20, 2)
+        mask[top:bottom, left:right] = 1
+        box = np.array([[left, top, right, bottom]], np.float32)
+        samples.append((png(np.stack([mask] * 3, 2)), npy(box), npy(np.arange(1)), png(mask)))
+    path = write(tmp_path / "a.tar", samples, ("png", "boxes.npy", "labels.npy", "seg.png"))
+    pipeline = A.Compose([*AROUND[name], ToTensorV2()], bbox_params=A.BboxParams("pascal_voc"))
+    names = {"masks": "seg.png", "boxes": {"boxes.npy": ["labels.npy"]}}
+    seen = 0
+    for _, boxes, _, mask in rows(path, pipeline, ("png", "boxes.npy", "labels.npy", "seg.png"), **names):
+        height, width = mask.shape
+        for left, top, right, bottom in boxes.tolist():
+            if min(left, top) <= 0 or right >= width or bottom >= height:
+                continue  # a part of it is outside
+            y, x = np.nonzero(mask.numpy())
+            found = x.min(), y.min(), x.max() + 1, y.max() + 1
+            assert np.abs(np.subtract(found, (left, top, right, bottom))).max() < 3
+            seen += 1
+    assert seen > 20
 
 
 def test_boxes_outside_of_their_image_are_an_error(tmp_path):

@@ -230,6 +230,8 @@ SPREAD = {
     "move by parts": A.Affine(translate_percent=(-0.2, 0.1), p=1),
     "shear": A.Affine(shear={"x": (-20, 30), "y": (0, 15)}, p=1),
     "all": A.ShiftScaleRotate(p=1),
+    "perspective": A.Perspective(p=1),
+    "much perspective": A.Perspective((0.2, 0.9), p=1),
     "holes": A.CoarseDropout((1, 4), (3, 20), (5, 9), p=1),
     "relative holes": A.CoarseDropout((2, 3), (0.1, 0.6), (0.3, 0.4), fill=255, p=1),
     "coloured holes": A.CoarseDropout((1, 1), (50, 50), (70, 70), fill="random_uniform", p=1),
@@ -249,6 +251,17 @@ def test_draws_have_albumentations_distributions(name):
         for at in (0, 13, 40):
             ours, theirs = (made.sum(sums, dtype=int)[:, at] for made in (got, wanted))
             same_distribution(ours, theirs, f"{name}: {about} {at}")
+
+
+@pytest.mark.parametrize("name", SPREAD)
+def test_tiny_images_fail_where_they_fail_in_albumentations(name):
+    pipeline = compose(SPREAD[name])
+    for shape in ((1, 1, 3), (1, 7, 3), (6, 2, 3)):
+        image = np.full(shape, 90, np.uint8)
+        for seed in range(20):
+            wanted, got = theirs(pipeline, image), ours(pipeline, image, seed=seed)
+            assert (wanted is None) == (got is None), (shape, seed)
+            assert wanted is None or (wanted.shape, wanted.dtype) == (got.shape, got.dtype)
 
 
 class Own(A.HorizontalFlip):

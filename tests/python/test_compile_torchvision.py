@@ -246,7 +246,7 @@ def test_edited_samples_are_honoured(tree):
 
 class Named:
     def __call__(self, image):
-        return image
+        return image if image.size else None
 
 
 class OtherItems(ImageFolder):

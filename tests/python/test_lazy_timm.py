@@ -12,9 +12,9 @@ import stoker
 import torch
 import torch.utils.data as tud
 from conftest import picture
+from lazy_files import IMAGES, encoded, opened, seed_all, series, values
 from loading import MEAN, STD
 from PIL import Image
-from test_lazy_draws import IMAGES, encoded, opened, seed_all, series, values
 
 pytest.importorskip("timm.data")
 from timm.data import auto_augment, create_transform, random_erasing  # noqa: E402

@@ -20,7 +20,7 @@ from torchvision.datasets import ImageFolder
 
 class Posterize:
     def __call__(self, image):
-        assert isinstance(image, Image.Image)
+        assert type(image) == Image.Image  # noqa: E721 (a lazy one is equal)
         return ImageOps.posterize(image, 3)
 
 
@@ -28,7 +28,7 @@ class Keep:
     """A step that changes nothing, which nobody but Python knows."""
 
     def __call__(self, value):
-        return value
+        return value if id(value) else None
 
 
 class Views:

@@ -164,3 +164,55 @@ def test_files_that_are_missing(tmp_path):
         stoker.datasets.YOLODetection(tmp_path / "images", names="cat")
     with pytest.raises(ValueError, match="is not the name of a class"):
         stoker.datasets.YOLODetection(tmp_path / "images", names=["cat", ""])
+
+
+# ---- polygons and key points ----
+
+
+def test_masks_of_polygons(tmp_path):
+    mask = pytest.importorskip("pycocotools.mask")
+    save_image(tmp_path / "images" / "1.png", (40, 30))
+    polygon = [0.1, 0.2, 0.9, 0.1, 0.55, 0.8]
+    save_label(tmp_path / "labels" / "1.txt", f"2 {' '.join(map(str, polygon))}\n0 0.5 0.5 0.2 0.2\n0 0 0 0 0.5 0.5 0.5\n")
+    pixels = [[value * (30 if k % 2 else 40) for k, value in enumerate(each)] for each in (polygon, [0, 0, 0, 0.5, 0.5, 0.5])]
+    wanted = [mask.decode(mask.frPyObjects([each], 30, 40))[..., 0] for each in pixels]
+    *_, ours = stoker.datasets.YOLODetection(tmp_path / "images", masks="objects")[0]
+    assert np.array_equal(ours, [wanted[0], np.zeros((30, 40)), wanted[1]]) and wanted[0].sum() > 100
+    *_, ours = stoker.datasets.YOLODetection(tmp_path / "images", masks="classes")[0]
+    assert np.array_equal(ours, np.where(wanted[1], 1, 3 * wanted[0]))
+    steps = T.Compose([T.RandomHorizontalFlip(1.0), T.SanitizeBoundingBoxes(9), T.ToTensor()])
+    *_, labels, ours = stoker.datasets.YOLODetection(tmp_path / "images", None, steps, masks="objects")[0]
+    assert labels.tolist() == [2, 0] and np.array_equal(ours, np.stack(wanted)[..., ::-1])
+    save_label(tmp_path / "labels" / "1.txt", f"255 {' '.join(map(str, polygon))}\n")
+    with pytest.raises(stoker.CorruptSample, match="1.png: .*has a class above 254"):
+        stoker.datasets.YOLODetection(tmp_path / "images", masks="classes")
+
+
+@pytest.mark.parametrize("each", [2, 3])
+def test_key_points(tmp_path, each):
+    rng = np.random.default_rng(each)
+    save_image(tmp_path / "images" / "1.png", (60, 50))
+    save_image(tmp_path / "images" / "2.png", (60, 50))
+    boxes, points = rng.random((4, 4)).round(6), rng.random((4, 5, 3)).round(6)
+    points[..., 2] = rng.integers(0, 3, (4, 5)) if each == 3 else 2
+    lines = [" ".join(map(str, [1, *boxes[k], *points[k, :, :each].ravel()])) for k in range(4)]
+    save_label(tmp_path / "labels" / "1.txt", "\n".join(lines))
+    data = stoker.datasets.YOLODetection(tmp_path / "images", keypoints=(5, each))
+    assert list(data.field_types) == ["image", "boxes", "labels", "keypoints"]
+    wanted = points.astype(np.float32) * np.array([60, 50, 1], np.float32)
+    assert np.array_equal(data[0][3], wanted) and data[0][3].dtype == np.float32 and data[1][3].shape == (0, 5, 3)
+    plain = F.convert_bounding_box_format(torch.tensor(boxes, dtype=torch.float32) * torch.tensor([60, 50, 60, 50]), "CXCYWH", "XYXY")
+    assert torch.equal(torch.as_tensor(data[0][1]), plain)
+    flipped = T.Compose([T.RandomHorizontalFlip(1.0), T.ToTensor()])
+    moved = stoker.datasets.YOLODetection(tmp_path / "images", None, flipped, keypoints=(5, each))[0][3]
+    assert np.array_equal(moved[..., 0], np.float32(59) - wanted[..., 0]) and np.array_equal(moved[..., 1:], wanted[..., 1:])
+    with pytest.raises(stoker.CorruptSample, match="1.txt, line 1: .* numbers follow the class instead of"):
+        stoker.datasets.YOLODetection(tmp_path / "images", keypoints=(6, each))
+
+
+def test_arguments_of_key_points(tree):
+    for wrong in ((0, 2), (5, 4)):
+        with pytest.raises(ValueError, match="give their number and what each has"):
+            stoker.datasets.YOLODetection(tree[0] / "images", keypoints=wrong)
+    with pytest.raises(ValueError, match="one of them"):
+        stoker.datasets.YOLODetection(tree[0] / "images", keypoints=(5, 2), masks="objects")

@@ -1,4 +1,5 @@
 /* Images with boxes: the fields of samples, what belongs to which image, and what is refused. */
+#include "source/annotated/annotated.h"
 #include "source/source.h"
 #include "tap.h"
 #include "tree.h"
@@ -95,6 +96,44 @@ static void of_coco(bool contiguous)
     st_dataset_drop(subset);
 }
 
+/* Which field is the last, and whether its shapes are those of the sample's image. */
+static bool ends_with(const char *name, enum stoker_shapes masks, bool keypoints)
+{
+    const struct stoker_pairs how = {.layout = STOKER_PAIRS_COCO,
+                                     .masks = masks,
+                                     .keypoints = keypoints,
+                                     .images = at("images"),
+                                     .targets = at("drawn.json")};
+    struct stoker_dataset *data = NULL;
+    struct stoker_error err = {0};
+    struct st_piece pieces[8];
+    uint32_t fields = 0;
+    const int rc = st_dataset_from_pairs(&data, &how, NULL, &err);
+    if (rc)
+        return note("%s", err.message), false;
+    const struct st_field *field = data->source->fields(data->self, &fields);
+    bool good = fields == 7u + keypoints && field[fields - 1].drawn && split(data, 1, pieces) &&
+                !strcmp(field[fields - 1].name, name);
+    const struct st_annotated *table = good ? pieces[fields - 1].table : NULL;
+    good = table && pieces[fields - 1].whole == 1 && table->images[1].count == 2 &&
+           st_annotated_object(table, 1, 1)->id == 8 && st_dataset_class_count(data) == 1;
+    st_dataset_drop(data);
+    return good;
+}
+
+static void with_masks(void)
+{
+    put(at("drawn.json"),
+        "{\"images\": [{\"id\": 2, \"file_name\": \"b.jpg\"}, {\"id\": 1, \"file_name\": \"a.jpg\"}],\n"
+        "\"categories\": [{\"id\": 255, \"name\": \"x\"}], \"annotations\": [\n"
+        "{\"id\": 9, \"image_id\": 2, \"category_id\": 255, \"bbox\": [1, 2, 3, 4], \"segmentation\": []},\n"
+        "{\"id\": 8, \"image_id\": 2, \"category_id\": 255, \"bbox\": [1, 2, 3, 4], \"keypoints\": [1, 2, 2],\n"
+        "\"segmentation\": [[1, 2, 3, 4, 5, 6]]}]}");
+    ok(ends_with("masks", STOKER_SHAPES_OBJECTS, false), "masks of objects");
+    ok(ends_with("mask", STOKER_SHAPES_CLASSES, false), "a mask of classes");
+    ok(ends_with("masks", STOKER_SHAPES_OBJECTS, true), "masks come behind key points");
+}
+
 static void of_voc(void)
 {
     const struct stoker_pairs how = {
@@ -177,6 +216,7 @@ int main(void)
         "<ymin>7</ymin><xmax>6</xmax><ymax>5</ymax></bndbox></object></annotation>");
     of_coco(false);
     of_coco(true);
+    with_masks();
     of_voc();
     const char *const yolo[] = {"yolo", "yolo/images", "yolo/labels"};
     for (size_t k = 0; k < sizeof yolo / sizeof *yolo; k++)

@@ -9,24 +9,21 @@ in place, with random access.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
 from .. import _ext
-from .._steps.single import as_pnm
-from .base import Classes, EngineDataset, opened
-from .fields import IMAGE, Fields, fields_text, first_of, pixels_of, sample, worked_on
+from .base import Classes
+from .field_dataset import FieldDataset
+from .fields import Fields, fields_text
 from .file_options import Where, boxes_text, joined, masks_text, where_options
-from .in_python import engine_text
-from .joint import Joint, joint_of
 
 __all__ = [
     "HDF5",
     "LMDB",
-    "FieldDataset",
     "Manifest",
     "Npy",
     "Npz",
@@ -34,135 +31,6 @@ __all__ = [
     "WebDataset",
     "Zip",
 ]
-
-
-class FieldDataset(EngineDataset):
-    """Base class of datasets whose samples are tuples of fields."""
-
-    _asks_pillow = False
-
-    def __init__(self, transform: Any, transforms: Any = None) -> None:
-        if transforms is not None:
-            self._check_joint(transform, transforms)
-        self.is_joint = transforms is not None
-        self._undecoded: tuple[_ext.Dataset, _ext.Dataset | None] | None = None  # made of the first one
-        super().__init__(transforms if self.is_joint else transform)
-        transform = self.transform
-        fields, kind = self._engine().fields, worked_on(engine_text(transform) or "")
-        if transform is not None and first_of(fields, kind) is None:
-            raise ValueError(
-                f"transform={transform!r}: there is no field of type {kind}; the fields are "
-                + ", ".join(f"{name} ({kind})" for name, kind in fields)
-            )
-
-    def _kinds(self) -> list[str]:
-        return [kind for _, kind in self._engine().fields]
-
-    @property
-    def field_types(self) -> dict[str, str]:
-        """The names of the fields, in order, and their types: image, audio, int, float, array, text, json or bytes."""
-        return dict(self._engine().fields)
-
-    def _check_joint(self, transform: Any, transforms: Any) -> None:
-        if transform is not None:
-            raise ValueError("transform= and transforms= are both given: transforms= alone does what both would do")
-        if (self._masks or self._boxes) is None:
-            raise ValueError("transforms= is for images with masks or boxes, which this dataset does not have: use transform=")
-        if not callable(transforms):
-            raise TypeError(f"transforms={transforms!r} is neither a transform nor a function")
-
-    def _text(self) -> str | None:
-        text = super()._text()
-        if text is None and (self._masks or self._boxes) is not None and not self.is_joint:
-            what = "mask" if self._masks else "boxes"
-            raise NotImplementedError(
-                f"transform={self.transform!r} has a step that the engine does not have. As transform= it would get the "
-                f"image without its {what}: pass transforms=, whose own steps get both and return both"
-            )
-        return text
-
-    def _python_call(self) -> Any:
-        if not self.is_joint:
-            return super()._python_call()
-        return joint_of(self.transform, self._masks, self._boxes)
-
-    def _subset(self, indices: Sequence[int]) -> _ext.Dataset:
-        return self._engine().subset(np.asarray(indices, np.int64))
-
-    def __getitem__(self, index: int) -> tuple[Any, ...]:
-        """Return one sample.
-
-        Args:
-            index: The number of the sample; negative numbers count from the end.
-
-        Returns:
-            The fields. Without a transform an image is a uint8 array of shape height x width x 3; with one, the first
-            image is what a loader would make of it, with random draws that differ from call to call, and further
-            images are as without a transform. Other fields are int, float, str, bytes, NumPy arrays or parsed JSON.
-
-        Raises:
-            IndexError: There is no such sample.
-            CorruptSample: The sample is damaged.
-        """
-        index = range(len(self))[index]
-        text = self._text()
-        if text is None and self.is_joint:
-            return self._joint_sample(index)
-        if text is None:
-            return self._sample_in_python(index)
-        batch = self._batch_of(index, text)
-        return sample(self._engine(), batch, text, self._image(batch))
-
-    def _sample_in_python(self, index: int) -> tuple[Any, ...]:
-        engine, encoded = self._engine(), self._encoded()
-        at = first_of(engine.fields, IMAGE)
-        assert at is not None
-        if encoded is None:
-            batch = self._batch_of(index, "")
-            return sample(engine, batch, "", self._in_python(_pillows(batch)))
-        batch = self._batch_of(index, "", encoded)
-        values = list(sample(encoded, batch, "", None if batch.images is None else pixels_of(batch)))
-        try:
-            image = opened(values[at])
-        except Exception as reason:
-            raise _ext.CorruptSample(f"{engine.name(index)}: {reason}") from reason
-        values[at] = self._in_python(image)
-        return tuple(values)
-
-    def _encoded(self) -> _ext.Dataset | None:
-        """Return the same samples, with their first image as the bytes that encode it; None if it is not encoded."""
-        engine = self._engine()
-        if self._undecoded is None or self._undecoded[0] is not engine:
-            try:
-                self._undecoded = engine, engine.encoded()
-            except _ext.Unsupported:
-                self._undecoded = engine, None
-        return self._undecoded[1]
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_undecoded": None}
-
-    def _joint_sample(self, index: int) -> tuple[Any, ...]:
-        assert self._called is not None
-        joint: Joint = self._called[1]
-        batch = self._batch_of(index, joint.text)
-        image = self._finished(batch) if joint.makes_tensor else _pillows(batch)
-        names = [name for name, _ in self._engine().fields]
-        values = dict(zip(names, sample(self._engine(), batch, joint.text, None), strict=True))
-        image, parts = joint(image, {name: values[name] for name in joint.names})
-        at = first_of(self._engine().fields, IMAGE)
-        assert at is not None
-        return tuple({**values, **parts, names[at]: image}.values())
-
-    def _image(self, batch: _ext.Batch) -> Any:
-        if self.transform is not None:
-            return self._finished(batch)
-        return None if batch.images is None else pixels_of(batch)
-
-
-def _pillows(batch: _ext.Batch) -> Any:
-    """Return the same as Pillow's image; from a file, so that it may be lazy."""
-    return opened(as_pnm(pixels_of(batch)))
 
 
 class _Files(Classes, FieldDataset):

@@ -38,7 +38,8 @@ class EngineDataset(SuggestsKeywords):
     _scheme = ""  # its kind, for datasets that a path opens
     _asks_pillow = True  # whether Pillow decodes samples that the engine refuses
     _masks: str | None = None  # names of fields that are moved like the image, as the engine takes them,
-    _boxes: str | None = None  # and of boxes, each with what belongs to them
+    _boxes: str | None = None  # and of boxes, each with what belongs to them,
+    _of_objects: tuple[str, ...] = ()  # among which these are masks of objects
 
     def __init__(self, transform: Any) -> None:
         self.transform = transform

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import _ext
 from .._base.tables import counted
-from .archives import FieldDataset
+from .field_dataset import FieldDataset
 from .base import EngineDataset, targets_of
 from .in_python import engine_text
 
@@ -36,6 +36,8 @@ class _Compound(FieldDataset):
         if len(targets) > 1:
             raise ValueError(f"the datasets of the {type(self).__name__} have different masks or boxes")
         self._masks, self._boxes = next(iter(targets), (None, None))
+        self._of_objects = next((part._of_objects for part in parts), ())
+        self._as_dict = any(getattr(part, "_as_dict", False) for part in parts)
         self._parts = list(parts)
         super().__init__(*(None, transform) if joint else (transform,))
 

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -18,6 +19,26 @@ __all__ = ["CocoDetection", "VOCDetection", "YOLODetection"]
 
 class _Boxes(Classes, Pairs):
     """Base class. The arrays of a sample have a row for each object; none if there are no objects."""
+
+    _boxes: str  # their field, and those with a value for each box
+
+    def __init__(self, as_dict: bool, *given: Any, **options: Any) -> None:
+        if as_dict and importlib.util.find_spec("torchvision") is None:
+            raise ModuleNotFoundError("as_dict=True makes torchvision's tensors of boxes: install torchvision")
+        self._as_dict = bool(as_dict)
+        super().__init__(*given, **options)
+
+    def _masked(self, masks: str | None) -> dict[str, Any]:
+        """Name the masks that are drawn, and return the option for the engine."""
+        if masks not in (None, "objects", "classes"):
+            raise ValueError(f'masks={masks!r}: allowed are "objects" and "classes"')
+        self.masks = masks
+        if masks == "objects":
+            self._boxes += "+masks"
+            self._of_objects = ("masks",)
+        if masks == "classes":
+            self._masks = "mask"
+        return {"masks": masks} if masks else {}
 
     @property
     def targets(self) -> list[int]:
@@ -39,14 +60,22 @@ class CocoDetection(_Boxes):
         transform: One of stoker.transforms or torchvision's, for the image; the boxes follow.
         transforms: In place of `transform`, with steps of your own, as in ImageMaskFolder: each gets the image and a dict of
             boxes (a tv_tensor), labels, area and iscrowd.
+        as_dict: A sample is (image, target), as torchvision's detection models take them: a dict of all other fields, as
+            tensors. Boxes are tv_tensors.BoundingBoxes, masks are tv_tensors.Mask. A batch is [images, list of dicts], or
+            with `collate_fn=lambda batch: tuple(zip(*batch))` (images, dicts), both tuples.
         contiguous: Labels are 0, 1, ... in the order of the category ids; otherwise the ids themselves.
         keypoints: Samples have the key points of the objects at their end, float32 [n, k, 3] (x, y and visibility), which
             follow the image, too. Objects without key points have zeros.
+        masks: Samples have masks at their end, which are drawn from polygons and run lengths as pycocotools draws them, and
+            follow the image. "objects": one for each object, uint8 [n, height, width], 1 where it is; objects that
+            SanitizeBoundingBoxes removes have none. "classes": one, uint8 [height, width], with the label of the object at each
+            pixel, and 0 elsewhere; with `contiguous`, the label plus 1. Crowds are below all other objects, of which later ones
+            in the file cover earlier ones. Images must have the size that the file says.
 
     Raises:
         OSError: The file or the folder cannot be read.
         StokerError: Images of the file are missing (the message names the first ones), or the file is not in COCO's
-            format, or an annotation has no box.
+            format, or an annotation has no box; with masks="classes", a category is not from 1 to 255.
 
     >>> import json
     >>> about = {"images": [{"id": 7, "file_name": "cat/0.png"}], "categories": [{"id": 17, "name": "cat"}],
@@ -59,7 +88,7 @@ class CocoDetection(_Boxes):
     """
 
     _layout = "coco"
-    _boxes = "boxes+labels+area+iscrowd"  # their field, and those with a value for each box
+    _boxes = "boxes+labels+area+iscrowd"
 
     def __init__(
         self,
@@ -69,12 +98,15 @@ class CocoDetection(_Boxes):
         *,
         contiguous: bool = False,
         keypoints: bool = False,
+        masks: Literal["objects", "classes"] | None = None,
         transforms: Any = None,
+        as_dict: bool = False,
     ) -> None:
         self.root, self.annFile, self.contiguous, self.keypoints = root, annFile, contiguous, keypoints
         if keypoints:
             self._boxes += "+keypoints=points"
-        super().__init__(root, annFile, transform, transforms, contiguous=contiguous, keypoints=keypoints)
+        given = self._masked(masks)
+        super().__init__(as_dict, root, annFile, transform, transforms, contiguous=contiguous, keypoints=keypoints, **given)
 
     @property
     def classes(self) -> list[str]:
@@ -100,6 +132,7 @@ class VOCDetection(_Boxes):
         image_set: A list in ImageSets/Main: "train", "val", "trainval" or "test".
         transform: One of stoker.transforms or torchvision's, for the image; the boxes follow.
         transforms: As in CocoDetection; the dict has boxes, labels and difficult.
+        as_dict: As in CocoDetection.
 
     Raises:
         OSError: A file or a folder cannot be read.
@@ -118,9 +151,10 @@ class VOCDetection(_Boxes):
         transform: Any = None,
         *,
         transforms: Any = None,
+        as_dict: bool = False,
     ) -> None:
         self.root, self.year, self.image_set = root, year, image_set
-        super().__init__(voc_folder(root, year), None, transform, transforms, set=image_set)
+        super().__init__(as_dict, voc_folder(root, year), None, transform, transforms, set=image_set)
 
 
 class YOLODetection(_Boxes):
@@ -128,7 +162,8 @@ class YOLODetection(_Boxes):
 
     A sample is (image, boxes, labels). For an image with n objects, boxes are float32 [n, 4] (left, top, right, bottom in
     pixels), and labels int64 [n]. A line is "class x y width height", with the centre and the size as fractions of the
-    image's, or "class x y x y x y ...", the corners of a polygon, whose box counts.
+    image's, or "class x y x y x y ...", the corners of a polygon, whose box counts; with `keypoints` it is
+    "class x y width height" and the key points.
 
     Args:
         images: The folder of the images, sorted by path, or a text file that lists images, with paths relative to its folder.
@@ -137,7 +172,12 @@ class YOLODetection(_Boxes):
             objects.
         transform: One of stoker.transforms or torchvision's, for the image; boxes follow.
         transforms: As in CocoDetection; the dict has boxes and labels.
+        as_dict: As in CocoDetection.
         names: The names of the classes. A label that has none is an error.
+        keypoints: The number of key points in a line and what each has: (17, 3) for x, y and visibility, (17, 2) for x and y.
+            Samples have them at their end, float32 [n, k, 3] in pixels, with visibility 2 where it is not written.
+        masks: As in CocoDetection, drawn from polygons. With "classes" the numbers are the labels plus 1, as 0 is the background.
+            Objects of which a line has only the box have masks without pixels.
 
     Raises:
         OSError: A file or a folder cannot be read.
@@ -167,12 +207,25 @@ class YOLODetection(_Boxes):
         transform: Any = None,
         *,
         transforms: Any = None,
+        as_dict: bool = False,
         names: Sequence[str] | None = None,
+        keypoints: tuple[int, int] | None = None,
+        masks: Literal["objects", "classes"] | None = None,
     ) -> None:
-        self.images, self.labels, self.names = images, labels, names
+        self.images, self.labels, self.names, self.keypoints = images, labels, names, keypoints
         if isinstance(names, str):
             raise TypeError(f"names={names!r}: give a list of names, not a str")
         for name in names or ():
             if not name or "\n" in name:
                 raise ValueError(f"names={names!r}: {name!r} is not the name of a class")
-        super().__init__(images, labels, transform, transforms, names="\n".join(names) if names else None)
+        given = self._masked(masks)
+        if keypoints is not None:
+            count, each = keypoints
+            if masks is not None:
+                raise ValueError("keypoints and masks are both given: a line of YOLO's files has one of them")
+            if count < 1 or each not in (2, 3):
+                raise ValueError(f"keypoints={keypoints!r}: give their number and what each has, such as (17, 3)")
+            self._boxes += "+keypoints=relative_points"
+            given |= {"points": count, "point_numbers": each}
+        names = "\n".join(names) if names else None
+        super().__init__(as_dict, images, labels, transform, transforms, names=names, **given)

@@ -18,8 +18,8 @@ import numpy as np
 
 from .. import _ext
 from .._base.tensors import dtype_name
-from .._steps.base import Compose, RandomApply, RandomChoice, RandomOrder, Transform, in_python, pipeline_text
-
+from .._steps.base import Compose, Transform, in_python, pipeline_text
+from .._steps.chosen import RandomApply, RandomChoice, RandomOrder
 
 HOLDERS = (Compose, RandomApply, RandomChoice, RandomOrder)
 

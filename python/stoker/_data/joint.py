@@ -54,12 +54,14 @@ _Step = Callable[[Any, Parts], tuple[Any, Parts]]
 class Joint:
     """A transform of images with their targets.
 
-    `masks` and `boxes` are the names of fields, for boxes each with the names of what belongs to them. With one mask and no
-    boxes the target is the mask; otherwise it is a dict of all these parts.
+    `masks` and `boxes` are the names of fields, for boxes each with the names of what belongs to them, among which
+    `of_objects` are masks, one for each box. With one mask and no boxes the target is the mask; otherwise it is a dict of all
+    these parts.
     """
 
-    def __init__(self, transform: Any, masks: list[str], boxes: list[list[str]]) -> None:
+    def __init__(self, transform: Any, masks: list[str], boxes: list[list[str]], of_objects: tuple[str, ...]) -> None:
         self.masks = masks
+        self._of_objects = of_objects
         self.boxes = [group[0] for group in boxes]
         self._others = [name for group in boxes for name in group[1:]]
         self.names = [*masks, *self.boxes, *self._others]
@@ -85,6 +87,8 @@ class Joint:
 
             return Image.fromarray(part)
         tensor = importlib.import_module("torch").as_tensor(part)
+        if name in self._of_objects:
+            return importlib.import_module("torchvision.tv_tensors").Mask(tensor)
         return self._as_boxes(tensor, image) if name in self.boxes else tensor
 
     def _in_groups(self, steps: list[Any]) -> Iterator[_Step]:
@@ -158,6 +162,8 @@ class Joint:
             held = dict(parts)
             for name in self.masks:
                 held[name] = masks(np.array(parts[name]) if hasattr(parts[name], "convert") else parts[name])
+            for name in self._of_objects:
+                held[name] = masks(parts[name])
             for name in self.boxes:
                 held[name] = self._as_boxes(parts[name], image)
             image, held = step(image, held)
@@ -173,15 +179,20 @@ class Joint:
             return step
         v2: Any = importlib.import_module("torchvision.transforms.v2")
         ours = compile_transform(step)
+        made = ours._of_v2(v2)
+        if made is not None:
+            return made
         if isinstance(ours, HOLDERS):
             weights = {"p": ours.p} if getattr(ours, "p", None) is not None else {}  # type: ignore[union-attr]
-            return getattr(v2, type(ours).__name__)(list(map(self._v2, ours.transforms)), **weights)
+            name = "Compose" if isinstance(ours, Compose) else type(ours).__name__  # a user's own steps are one, too
+            return getattr(v2, name)(list(map(self._v2, ours.transforms)), **weights)
         given = arguments_of(ours, v2)
         if isinstance(ours, SanitizeBoundingBoxes):
             given["labels_getter"] = self._belonging
-        if getattr(ours, "mask_fill", 0):
+        if hasattr(ours, "mask_fill"):
             kinds: Any = importlib.import_module("torchvision.tv_tensors")
-            given["fill"] = {kinds.Mask: ours.mask_fill, "others": given["fill"]}  # type: ignore[attr-defined]
+            number = 0 if self._of_objects else ours.mask_fill
+            given["fill"] = {kinds.Mask: number, "others": given["fill"]}
         return getattr(v2, type(ours).__name__)(**given)
 
     def _belonging(self, inputs: Any) -> Any:
@@ -274,8 +285,9 @@ def _for_batch(part: Any) -> Any:
     return part
 
 
-def joint_of(transform: Any, masks: str | None, boxes: str | None) -> Joint:
-    """Return what applies a transform to images with these masks and boxes, named as the engine takes them."""
+def joint_of(transform: Any, masks: str | None, boxes: str | None, of_objects: tuple[str, ...]) -> Joint:
+    """Return what applies a transform to images with these masks and boxes, named as the engine takes them; `of_objects` are
+    masks that belong to boxes."""
     if "=points" in (boxes or ""):
         raise NotImplementedError(
             f"transforms={transform!r} has a step that the engine does not have, and key points only follow steps of the "
@@ -283,4 +295,4 @@ def joint_of(transform: Any, masks: str | None, boxes: str | None) -> Joint:
         )
     # Without their format: the engine has made it left, top, right, bottom in pixels.
     groups = [re.sub("=[^+]*", "", group).split("+") for group in boxes.split(",")] if boxes else []
-    return Joint(transform, masks.split(",") if masks else [], groups)
+    return Joint(transform, masks.split(",") if masks else [], groups, of_objects)

@@ -7,7 +7,7 @@ import os
 from typing import Any, ClassVar
 
 from .. import _ext
-from .archives import FieldDataset
+from .field_dataset import FieldDataset
 
 
 class Pairs(FieldDataset):

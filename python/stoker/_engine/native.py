@@ -32,6 +32,7 @@ from .._order.ranks import Share
 from .._plan.compile import Compiled
 from .._steps.mix import mix
 from . import gpu_queues
+from .apart import columns_of
 from .labels import labels_of, transformed
 from .stats import Stats, engine_stats
 
@@ -143,6 +144,7 @@ class Native:
             and self.compiled.target_transform is None
             and not self._batch_transforms
             and not self._single_samples()
+            and not self.compiled.is_apart
         )
 
     def _single_samples(self) -> bool:
@@ -331,13 +333,15 @@ class Native:
         """Return a batch as the user gets it. `compiled` is what the epoch began with."""
         convert = _CONVERT[self.output]
         images = batch.images
-        labels = convert(batch.labels) if compiled.target_transform is None else self._target(batch, compiled)
         if isinstance(images, list):
             if self._stacks and len(images) > 1:
                 sys.modules["torch"].stack([to_torch(image) for image in images])  # raises what torch's loader raises
             finished: Any = [convert(image) for image in images]
         else:
             finished = None if images is None else convert(images)
+        if compiled.is_apart:
+            return self._apart(batch, finished, compiled)
+        labels = convert(batch.labels) if compiled.target_transform is None else self._target(batch, compiled)
         if self._batch_transforms:
             number = batch.index * self.world_size + self.rank
             finished, labels = mix(
@@ -345,8 +349,15 @@ class Native:
             )
             labels = labels.pin_memory() if self._pinned else labels
         made = [finished] if batch.lengths is None else [finished, convert(batch.lengths)]
-        fields = in_order(compiled.handle, batch, compiled.text, made, labels, self.output)
+        fields = compiled.shaped(in_order(compiled.handle, batch, compiled.text, made, labels, self.output))
         return [single(field) for field in fields] if self._single_samples() else fields
+
+    def _apart(self, batch: _ext.Batch, images: Any, compiled: Compiled) -> Any:
+        """Return a batch that a collate_fn transposes, or one whose samples have a dict."""
+        columns = columns_of(batch, compiled, images, blanks=self._options["on_error"] == "replace")
+        if compiled.transposes is not None:
+            return compiled.transposes(columns)
+        return [single(column) for column in columns] if self._single_samples() else [images, list(columns[1])]
 
     def _target(self, batch: _ext.Batch, compiled: Compiled) -> Any:
         blanks = self._options["on_error"] == "replace"

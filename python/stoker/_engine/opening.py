@@ -14,7 +14,7 @@ from .._data.base import EngineDataset
 from .._data.fields import AUDIO, worked_on
 from .._data.rescue import max_image_pixels, pixel_limit
 from .._order.ranks import Share, sampler_epoch
-from .._plan.checks import check_bytes, check_device
+from .._plan.checks import check_apart, check_bytes, check_device
 from .._plan.compile import Compiled
 from .._plan.options import ENGINE_ONLY, output_of, resolved
 from .._steps.mix import compile_batches
@@ -63,6 +63,10 @@ def _opened(loader: Any, compiled: Compiled, requested: Requested) -> Native:
     output = output_of(loader.output)
     device = resolved(device_name(loader.device))
     size = 1 if loader.batch_sampler is not None else loader.batch_size
+    if compiled.is_apart:
+        check_apart(compiled.form() is not None, output, loader.batch_transforms)
+    if compiled.needs_torch and output != "torch":
+        raise ValueError(f"output={output!r} is not possible with masks in torchvision's shape: use output='torch'")
     check_device(device, loader.augment_on, output, size, loader.batch_transforms)
     pinned = bool(loader.pin_memory) and device is None and has_cuda()
     share = loader._share or Share(0, 1, False)
@@ -108,7 +112,7 @@ def _opened(loader: Any, compiled: Compiled, requested: Requested) -> Native:
         device=device,
         pinned=pinned,
         own_limit=loader.pixel_limit is not None,
-        stacks=loader.ragged is None and not isinstance(loader.dataset, EngineDataset),
+        stacks=loader.ragged is None and not isinstance(loader.dataset, EngineDataset) and not compiled.transposes,
         batch_transforms=compile_batches(loader.batch_transforms, len(compiled.handle.classes)),
         keep_threads=requested.persistent_workers is not False,
         keeps_seed=requested.persistent_workers is True,

@@ -131,3 +131,12 @@ def check_device(
         raise ValueError("batch_transforms needs batches, but batch_size=None gives single samples")
     if batch_transforms and output != "torch":
         raise ValueError(f"batch_transforms works on torch tensors, so output={output!r} is not supported with it")
+
+
+def check_apart(as_dict: bool, output: str, batch_transforms: Any) -> None:
+    """Check the options of batches that are made of single samples."""
+    what = "as_dict=True" if as_dict else "a collate_fn that transposes samples"
+    if batch_transforms:
+        raise ValueError(f"batch_transforms works on stacked images and labels, which {what} does not give")
+    if output != "torch" and (as_dict or output == "dlpack"):
+        raise ValueError(f"output={output!r} is not possible with {what}: use output='torch'")

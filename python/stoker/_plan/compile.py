@@ -3,15 +3,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from .. import _ext
-from .._data.archives import FieldDataset
-from .._data.base import EngineDataset, targets_of
+from .._data.base import EngineDataset
+from .._data.dicts import Dicts
+from .._data.field_dataset import FieldDataset
+from .._data.fields import AUDIO, worked_on
 from .._steps.base import Transform, compile_transform, library_of, pipeline_text, steps_of_libraries
 from .._steps.blockers import COLLATE, LABEL, TRANSFORM, WORKERS, Blocked, Blocker
+from .known_collates import is_default_collate, transposes_into
 from .known_datasets import Leaf, Watch, leaves_of, lower
+from .known_masks import MaskLeaf
 
 
 class Compiled:
@@ -22,14 +26,16 @@ class Compiled:
         handle: _ext.Dataset,
         text: str,
         target_transform: Any = None,
-        leaves: Sequence[Leaf] = (),
+        leaves: Sequence[Leaf | MaskLeaf] = (),
         watch: Watch | None = None,
+        transposes: Callable[[Any], Any] | None = None,
     ) -> None:
         self.handle = handle
         self.text = text
         self.target_transform = target_transform
         self._leaves = leaves
         self._watch = watch or Watch()
+        self.transposes = transposes  # tuple or list, if a collate_fn makes that of zip(*batch)
 
     @property
     def transform(self) -> Any:
@@ -38,38 +44,84 @@ class Compiled:
 
     def targets(self) -> tuple[str | None, str | None]:
         """Return the fields that are masks and boxes, as the engine takes them."""
-        return next((targets_of(leaf.dataset) for leaf in self._leaves), (None, None))
+        return next((leaf.targets for leaf in self._leaves), (None, None))
+
+    def shaped(self, fields: list[Any]) -> list[Any]:
+        """Return the fields of a batch in the shape that the library's dataset gives them."""
+        leaf = next(iter(self._leaves), None)
+        return leaf.shaped(fields) if isinstance(leaf, MaskLeaf) else fields
+
+    @property
+    def needs_torch(self) -> bool:
+        """Whether parts of a batch have torch's shapes and types."""
+        return any(isinstance(leaf, MaskLeaf) for leaf in self._leaves)
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether batches are made of single samples: transposed, or with a dict for each."""
+        return self.transposes is not None or self.form() is not None
+
+    def form(self) -> Dicts | None:
+        """Return how a sample becomes an image and a dict; None if it does not."""
+        return next((leaf.dataset._form() for leaf in self._leaves if isinstance(leaf.dataset, FieldDataset)), None)
 
     def is_of_files(self) -> bool:
         """Return whether each sample is one encoded image or an array, not a part of an archive."""
-        return not any(isinstance(leaf.dataset, FieldDataset) for leaf in self._leaves)
+        return not any(isinstance(leaf.dataset, FieldDataset) or isinstance(leaf, MaskLeaf) for leaf in self._leaves)
 
     def renewed(self, dataset: Any) -> Compiled:
         """Return self, or a new one if the dataset has changed in the meantime. Raises Blocked."""
         if self._watch.changed():
-            return compile_dataset(dataset)
-        blockers: list[Blocker] = []
+            return compile_dataset(dataset, self.transposes)
+        blockers = _blockers_of_samples(self._leaves) if self.transposes else []
         text = _common_text(self._leaves, blockers)
         target = _common_target(self._leaves, blockers)
         if blockers:
             raise Blocked(blockers)
         if text == self.text and target is self.target_transform:
             return self
-        return Compiled(self.handle, text, target, self._leaves, self._watch)
+        return Compiled(self.handle, text, target, self._leaves, self._watch, self.transposes)
 
 
 def compile_loader(
-    dataset: Any, collate_fn: Any, worker_init_fn: Any
+    dataset: Any, collate_fn: Any, worker_init_fn: Any, *, batched: bool, wanted: bool = True
 ) -> tuple[Compiled | None, list[Blocker]]:
-    """Return the dataset for the engine, or None and every reason why it cannot run there."""
+    """Return the dataset for the engine, or None and every reason why it cannot run there, or is not wanted there."""
+    if not wanted:
+        return None, [Blocker("", "compile=False")]
     why: list[Blocker] = []
     compiled = None
+    transposes = transposes_into(collate_fn) if batched else None
     try:
-        compiled = compile_dataset(dataset)
+        compiled = compile_dataset(dataset, transposes)
     except Blocked as reasons:
         why += reasons.blockers
-    why += blockers_in_python(collate_fn, worker_init_fn)
+    why += blockers_in_python(None if transposes else collate_fn, worker_init_fn)
     return (None, why) if why else (compiled, [])
+
+
+def _blockers_of_samples(leaves: Sequence[Leaf | MaskLeaf]) -> list[Blocker]:
+    """Return why the rows of the engine's batches would not be what the datasets return for single samples."""
+    why = []
+    for leaf in leaves:
+        names = [type(step).__name__ for step in _flat(leaf.transform)]
+        own = isinstance(leaf.dataset, EngineDataset)
+        if isinstance(leaf, MaskLeaf):
+            why.append(Blocker(COLLATE, "collate_fn gets masks that are tv_tensors"))
+        elif leaf.transform is None or not own and not compile_transform(leaf.transform)._makes_tensor:
+            why.append(Blocker(COLLATE, "collate_fn gets images that are no tensors", "end the transform with ToTensor"))
+        elif not own and "ToImage" in names and "ToPureTensor" not in names:
+            why.append(Blocker(COLLATE, "collate_fn gets images that are tv_tensors", "end the transform with ToPureTensor"))
+        elif worked_on(pipeline_text(leaf.transform, grey=leaf.grey)) == AUDIO:
+            why.append(Blocker(COLLATE, "collate_fn gets sounds"))
+    return why
+
+
+def _flat(transform: Any) -> Iterator[Any]:
+    if type(transform).__name__ != "Compose":
+        yield transform
+    for step in transform.transforms if type(transform).__name__ == "Compose" else ():
+        yield from _flat(step)
 
 
 def blockers_in_python(collate_fn: Any, worker_init_fn: Any) -> list[Blocker]:
@@ -84,7 +136,7 @@ def blockers_in_python(collate_fn: Any, worker_init_fn: Any) -> list[Blocker]:
     return why
 
 
-def compile_dataset(dataset: Any) -> Compiled:
+def compile_dataset(dataset: Any, transposes: Callable[[Any], Any] | None = None) -> Compiled:
     """Compile one of stoker.datasets, or one of torchvision's or torch's that _compile_datasets knows. Raises Blocked."""
     blockers: list[Blocker] = []
     watch = Watch()
@@ -92,19 +144,23 @@ def compile_dataset(dataset: Any) -> Compiled:
     leaves = part.leaves if part is not None else list(leaves_of(dataset))
     text = _common_text(leaves, blockers)
     target = _common_target(leaves, blockers)
-    if len({targets_of(leaf.dataset) for leaf in leaves}) > 1:
+    if len({leaf.targets for leaf in leaves}) > 1:
         why = "the parts of a ConcatDataset have different masks or boxes"
         blockers.append(Blocker(TRANSFORM, why, "name the same fields"))
+    if len({getattr(leaf.dataset, "_as_dict", False) for leaf in leaves}) > 1:
+        blockers.append(Blocker(COLLATE, "the parts of a ConcatDataset differ in as_dict", "give all the same"))
+    if transposes and not blockers:
+        blockers += _blockers_of_samples(leaves)
     if blockers or part is None:
         raise Blocked(blockers)
-    return Compiled(part.handle(), text, target, leaves, watch)
+    return Compiled(part.handle(), text, target, leaves, watch, transposes)
 
 
-def _common_text(leaves: Sequence[Leaf], blockers: list[Blocker]) -> str:
+def _common_text(leaves: Sequence[Leaf | MaskLeaf], blockers: list[Blocker]) -> str:
     """Return the pipeline that all parts share."""
     texts = {}
     for leaf in leaves:
-        found = blockers_of(leaf.transform) or _blockers_of_arrays(leaf)
+        found = _blockers_of_leaf(leaf) or _blockers_of_arrays(leaf)
         blockers += [blocker for blocker in found if blocker not in blockers]
         if not found:
             texts[_text_of(leaf, blockers)] = None
@@ -119,7 +175,7 @@ def _common_text(leaves: Sequence[Leaf], blockers: list[Blocker]) -> str:
     return next(iter(texts), "")
 
 
-def _blockers_of_arrays(leaf: Leaf) -> list[Blocker]:
+def _blockers_of_arrays(leaf: Leaf | MaskLeaf) -> list[Blocker]:
     """Return a blocker if another library's dataset calls Albumentations, which does not take its images."""
     if isinstance(leaf.dataset, EngineDataset):
         return []
@@ -129,8 +185,16 @@ def _blockers_of_arrays(leaf: Leaf) -> list[Blocker]:
     return [Blocker(TRANSFORM, why, f"use stoker.datasets.{kind}", found[0])] if found else []
 
 
-def _text_of(leaf: Leaf, blockers: list[Blocker]) -> str:
-    text = pipeline_text(leaf.transform, grey=leaf.grey)
+def _blockers_of_leaf(leaf: Leaf | MaskLeaf) -> list[Blocker]:
+    try:
+        return blockers_of(leaf.for_engine())
+    except Blocked as reasons:
+        return reasons.blockers
+
+
+def _text_of(leaf: Leaf | MaskLeaf, blockers: list[Blocker]) -> str:
+    transform = leaf.for_engine()
+    text = pipeline_text(transform, grey=leaf.grey)
     if isinstance(leaf.transform, Transform):
         return text  # written for the engine: its author shall see the engine's error when the pipeline is opened
     try:
@@ -140,7 +204,7 @@ def _text_of(leaf: Leaf, blockers: list[Blocker]) -> str:
     return text
 
 
-def _common_target(leaves: Sequence[Leaf], blockers: list[Blocker]) -> Any:
+def _common_target(leaves: Sequence[Leaf | MaskLeaf], blockers: list[Blocker]) -> Any:
     targets = {id(leaf.target_transform): leaf.target_transform for leaf in leaves}
     if len(targets) > 1:
         blockers.append(
@@ -170,11 +234,3 @@ def blockers_of(transform: Any) -> list[Blocker]:
     except (TypeError, ValueError, NotImplementedError) as reason:
         return [Blocker(TRANSFORM, str(reason), "", transform)]
     return []
-
-
-def is_default_collate(collate_fn: Any) -> bool:
-    """Return whether this is torch's default_collate, which the engine implements."""
-    return collate_fn is None or (
-        getattr(collate_fn, "__name__", "") == "default_collate"
-        and getattr(collate_fn, "__module__", "").startswith("torch.utils.data")
-    )

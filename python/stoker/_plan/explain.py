@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 from .. import audio
 from .._base.tables import counted, html_table, text_table
 from .._data.joint import OF_VALUES
-from .._steps.base import MAKES_TENSORS, library_of
+from .._steps.base import MAKES_TENSORS, Transform, library_of, proved
 from .._steps.blockers import COLLATE, DECODE, LABEL, READ, TRANSFORM, WORKERS, Blocker
 from .known_datasets import leaves_of
 from .pillow_use import opens_images
@@ -101,7 +101,7 @@ def engine_plan(loader: Any) -> Plan:
     native = loader._native
     engine = f"engine, {counted(native.threads(), 'thread')}" if native.threads() else "engine, in this process"
     rows = [Row("read", engine), Row("decode", engine)]
-    rows += [Row(name, engine) for name in _step_names(native.compiled.transform)]
+    rows += [Row(name, engine, why) for name, why in _step_names(native.compiled.transform)]
     if native.compiled.target_transform is not None:
         rows.append(
             Row(
@@ -110,7 +110,10 @@ def engine_plan(loader: Any) -> Plan:
                 f"{native.compiled.target_transform!r} is a Python function, called for each label of a batch",
             )
         )
-    rows.append(Row("collate", engine, "each sample is written directly into the batch"))
+    if native.compiled.transposes:
+        rows.append(Row("collate_fn", "this process", "it takes a batch apart into samples, whose pixels are not copied"))
+    else:
+        rows.append(Row("collate", engine, "each sample is written directly into the batch"))
     if loader.batch_transforms is not None:
         rows.append(Row("batch_transforms", "this process", "they apply to whole batches"))
     return Plan([*rows, *_tuning_rows(loader), _copy_row(loader)])
@@ -121,9 +124,17 @@ def _name_of(step: Any) -> str:
     return str(getattr(step, "__name__", type(step).__name__))
 
 
-def _step_names(transform: Any) -> list[str]:
-    """Return the steps as the script wrote them; decoding of sounds is a stage of its own."""
-    return [type(step).__name__ for step in steps_of(transform) if type(step) is not audio.Decode]
+def _step_names(transform: Any) -> list[tuple[str, str]]:
+    """Return the steps as the script wrote them, and what those of its own are; decoding of sounds is a stage of its own."""
+    steps = [step for step in steps_of(transform) if type(step) is not audio.Decode]
+    return [(type(step).__name__, _own(step)) for step in steps]
+
+
+def _own(step: Any) -> str:
+    """Return as what a step of the user's own code runs in the engine."""
+    code = getattr(step, "lambd", step)
+    own = None if isinstance(step, Transform) else proved(code)
+    return "" if own is None else f"as {own!r}"
 
 
 def _tuning_rows(loader: Any) -> list[Row]:
@@ -197,6 +208,7 @@ _FOLLOWS = "the dataset runs in Python"
 _TOGETHER = "recorded, and made at once when pixels are needed"
 _THEIRS = "torchvision's, where samples are made in Python"
 _WHOLE = "Albumentations calls its steps itself: all of a pipeline, or none, run in the engine"
+_OWN = "the script's own; what it does to images is recorded where the engine has it"
 
 
 def _follows(stage: str) -> Blocker:
@@ -230,8 +242,13 @@ def _transform_rows(
                 is_behind, in_engine = True, in_engine if not made_tensor else _never
             elif in_engine(step, made_tensor) and not (joint and is_behind and name not in OF_VALUES):
                 rows.append(Row(name, f"engine, in {where}", _TOGETHER, cost=cost))
+            elif library_of(step) == "albumentations":
+                rows.append(Row(name, where, _WHOLE, cost=cost))
+            elif library_of(step) not in ("", "functions"):
+                rows.append(Row(name, where, _THEIRS, cost=cost))
             else:
-                rows.append(Row(name, where, _WHOLE if library_of(step) == "albumentations" else _THEIRS, cost=cost))
+                rows.append(Row(name, where, _OWN, cost=cost))
+                in_engine = in_engine if not made_tensor else _never
             made_tensor = made_tensor or name in MAKES_TENSORS
     whole = [b for b in blockers if b.step is None or _holds_steps(b.step) and b not in shown]
     rows += [Row("transform", where, b.why, b.remedy) for b in whole]

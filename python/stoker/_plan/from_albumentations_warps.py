@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Albumentations' affine maps, with OpenCV's arithmetic: only where the engine gives the bytes of the installed OpenCV."""
+"""Albumentations' affine and perspective maps, with OpenCV's arithmetic: only where the engine gives the bytes of the installed OpenCV."""
 
 from __future__ import annotations
 
@@ -81,6 +81,14 @@ def _rotate(t: Any) -> Transform:
     return EngineOp("cv_affine", rotate=_range(t, "limit", t.limit), **warp_options(t, "warp_affine"))
 
 
+def _perspective(t: Any) -> Transform:
+    if is_on(t, "fit_output"):
+        raise cannot(t, "fit_output=True")
+    scale = several(t, "scale", 2, 0, 1e3)
+    return EngineOp("cv_perspective", scale=scale, keep_size=is_on(t, "keep_size"), **warp_options(t, "warp_perspective"))
+
+
 register("Affine", _affine)
+register("Perspective", _perspective)
 register("Rotate", _rotate)
 register("ShiftScaleRotate", _affine)

@@ -13,7 +13,7 @@ from typing import Any
 from .. import transforms as T
 from .._base.tensors import dtype_name
 from .._steps.arguments import filter_word, interpolation_mode, op
-from .._steps.base import PRESETS, Transform, converters, unknown
+from .._steps.base import PRESETS, Transform, converters, proved, unknown
 from .._steps.functions import Nothing, ToRGB, step_of
 
 
@@ -106,7 +106,7 @@ def _to_tensor(t: Any) -> Transform:
 def _lambda(t: Any) -> Transform:
     if getattr(t, "types", (object,)) != (object,):
         raise NotImplementedError(f"{t!r} cannot be compiled: it is for some types only")
-    step = step_of(t.lambd)
+    step = step_of(t.lambd) or proved(t.lambd)
     if step is None:
         raise unknown(t)
     return step
@@ -158,7 +158,7 @@ _CONVERTERS: dict[str, Callable[[Any], Transform]] = {
     "AutoAugment": _auto_augment,
     "CenterCrop": lambda t: T.CenterCrop(t.size),
     "ColorJitter": _jitter,
-    "ClampBoundingBoxes": lambda t: _Nothing() if t.clamping_mode is None else T.ClampBoundingBoxes(),
+    "ClampBoundingBoxes": lambda t: Nothing() if t.clamping_mode is None else T.ClampBoundingBoxes(),
     "Compose": lambda t: T.Compose(list(t.transforms)),
     "ConvertBoundingBoxFormat": lambda t: T.ConvertBoundingBoxFormat(t.format),
     "ConvertImageDtype": lambda t: (_ToDtype if _is_v2(t) else T.ConvertImageDtype)(t.dtype),

@@ -16,8 +16,9 @@ import numpy as np
 
 from .. import _ext
 from .._base.unmodified import changes_of_class, changes_of_instance
-from .._data.base import EngineDataset
+from .._data.base import EngineDataset, targets_of
 from .._steps.blockers import DECODE, LABEL, READ, Blocker
+from .known_masks import OURS, MaskLeaf, is_wrapped, wrapped_files
 
 _METHODS = ("__getitem__", "__len__", "__getitems__")
 SUBSET_ATTRIBUTES = ("dataset", "indices")
@@ -37,6 +38,15 @@ class Leaf(NamedTuple):
     @property
     def target_transform(self) -> Any:
         return getattr(self.dataset, "target_transform", None)
+
+    @property
+    def targets(self) -> tuple[str | None, str | None]:
+        """The fields that are masks and boxes, as the engine takes them."""
+        return targets_of(self.dataset)
+
+    def for_engine(self) -> Any:
+        """Return the transform, of which it is not known whether the engine has all steps."""
+        return self.transform
 
 
 class Watch:
@@ -106,7 +116,7 @@ class Part:
 
     def __init__(
         self,
-        leaves: list[Leaf],
+        leaves: Sequence[Leaf | MaskLeaf],
         handle: _ext.Dataset | None = None,
         files: Sequence[tuple[Any, int]] | None = None,
         choose: Callable[[Sequence[int]], _ext.Dataset] | None = None,
@@ -157,6 +167,8 @@ def lower(dataset: Any, watch: Watch, blockers: list[Blocker]) -> Part | None:
     """Return the dataset for the engine; or None, and add all reasons why it cannot run there to `blockers`."""
     if isinstance(dataset, EngineDataset):
         return _lower_own(dataset, blockers)
+    if is_wrapped(dataset):
+        return _lower_wrapped(dataset, watch, blockers)
     for kind in _KINDS:
         base = kind.base()
         if base is None or not isinstance(dataset, base):
@@ -169,17 +181,22 @@ def lower(dataset: Any, watch: Watch, blockers: list[Blocker]) -> Part | None:
         Blocker(
             READ,
             f"the dataset {kind_.__module__}.{kind_.__qualname__} cannot be compiled",
-            "use one of stoker.datasets, torchvision's DatasetFolder, ImageFolder, ImageNet, CIFAR or MNIST, or torch's "
+            f"use stoker.datasets.{kind_.__name__}"
+            if kind_.__module__.startswith("torchvision.") and kind_.__name__ in OURS
+            else "use one of stoker.datasets, torchvision's DatasetFolder, ImageFolder, ImageNet, CIFAR or MNIST, or torch's "
             "Subset or ConcatDataset of these",
         )
     )
     return None
 
 
-def leaves_of(dataset: Any) -> Iterator[Leaf]:
+def leaves_of(dataset: Any) -> Iterator[Leaf | MaskLeaf]:
     """Yield the datasets with known transforms inside one that the engine cannot run."""
     if isinstance(dataset, EngineDataset):
         yield Leaf(dataset, False)
+    if is_wrapped(dataset):
+        yield MaskLeaf(dataset)
+        return
     for kind in _KINDS:
         base = kind.base()
         if base is None or not isinstance(dataset, base):
@@ -199,6 +216,13 @@ def _lower_own(dataset: Any, blockers: list[Blocker]) -> Part | None:
             )
             return None
     return Part([Leaf(dataset, False)], dataset._engine(), choose=dataset._subset)
+
+
+def _lower_wrapped(dataset: Any, watch: Watch, blockers: list[Blocker]) -> Part | None:
+    files = wrapped_files(dataset, watch, blockers)
+    if blockers or files is None:
+        return None
+    return Part([MaskLeaf(dataset)], _ext.Dataset.concat(tuple(map(_ext.Dataset.from_files, files)), True))
 
 
 def _lower_folder(dataset: Any, watch: Watch, blockers: list[Blocker]) -> Part | None:

@@ -17,6 +17,7 @@ from .arguments import op
 from .base import Compose, Transform
 from .blockers import TRANSFORM, Blocked, Blocker
 from .colours import Grayscale
+from .traced import Stand
 
 _NAMES = {"mode", "convert", "repeat", "expand", "mul", "div", "add", "sub"}
 _FLAGS = (
@@ -40,6 +41,9 @@ class Nothing(Transform):
     def _spec(self) -> str:
         return ""
 
+    def _of_v2(self, v2: Any) -> Any:
+        return v2.Identity()
+
 
 class _Looks(Nothing):
     """Does nothing, but looks at the image's mode, which tensors do not have."""
@@ -52,6 +56,9 @@ class ToRGB(Nothing):
 
     def _spec_of_grey(self) -> str:
         return op("grayscale", num_output_channels=3)
+
+    def _of_v2(self, v2: Any) -> Any:
+        return v2.RGB()
 
 
 class _Converts(ToRGB):
@@ -90,16 +97,9 @@ class _Arithmetic(Transform):
 # ---- what functions are called with ----
 
 
-class _Stand:
-    """Stands for an argument, and never changes. It does not say whether it is true or equal to something."""
+class _Picture(Stand):
+    """An image. It never changes, and neither do the others."""
 
-    def _refuse(self, *args: Any) -> Any:
-        raise TypeError
-
-    __bool__ = __eq__ = __ne__ = __hash__ = __str__ = __repr__ = __format__ = _refuse
-
-
-class _Picture(_Stand):
     def __init__(self, mode: str, was_grey: bool = False) -> None:
         self.mode = mode
         self.was_grey = was_grey
@@ -110,7 +110,7 @@ class _Picture(_Stand):
         return _Picture(mode, self.was_grey or mode == "L")
 
 
-class _Values(_Stand):
+class _Values(Stand):
     def __init__(self, steps: tuple[Transform, ...] = ()) -> None:
         self.steps = steps
 
@@ -119,7 +119,7 @@ class _Values(_Stand):
 
     def _calculated(self, what: str, by: Any) -> _Values:
         known = (type(by) is int and abs(by) <= _WHOLE_MOST) or (type(by) is float and abs(by) <= _MOST)
-        return self._then(_Arithmetic(what, by)) if known else self._refuse()
+        return self._then(_Arithmetic(what, by)) if known else self._stoker_refuse()
 
     def add(self, by: Any) -> _Values:
         return self._calculated("subtract", -by)
@@ -137,13 +137,13 @@ class _Values(_Stand):
     __sub__, __truediv__ = sub, div
     __mul__ = __rmul__ = mul
     # They change the tensor, which another variable may name.
-    __iadd__ = __isub__ = __imul__ = __itruediv__ = _Stand._refuse
+    __iadd__ = __isub__ = __imul__ = __itruediv__ = Stand._stoker_refuse
 
     def repeat(self, *sizes: Any) -> _Values:
-        return self._then(_Triple()) if sizes == (3, 1, 1) else self._refuse()
+        return self._then(_Triple()) if sizes == (3, 1, 1) else self._stoker_refuse()
 
     def expand(self, *sizes: Any) -> _Values:
-        return self._then(_Triple()) if sizes == (3, -1, -1) else self._refuse()
+        return self._then(_Triple()) if sizes == (3, -1, -1) else self._stoker_refuse()
 
 
 # ---- proofs ----

@@ -14,7 +14,7 @@ from .._data.in_python import callable_for, key_of
 from .._lazy import switch as lazy
 from .._plan.compile import blockers_of
 from .._plan.explain import steps_of
-from .._plan.known_datasets import leaves_of
+from .._plan.known_datasets import Leaf, leaves_of
 from .._steps.base import Compose
 from .._steps.blockers import DECODE, READ
 from .seeds import generators_kept
@@ -79,7 +79,7 @@ def measured(dataset: Any, count: int) -> dict[Any, float]:
     """Return the milliseconds that reading, decoding and each step take for a sample, on average over `count` samples of a
     dataset that torchvision or this package has; nothing for others."""
     leaf = next(leaves_of(dataset), None)
-    if leaf is None or leaf.transform is None or getattr(leaf.dataset, "is_joint", False) or not len(leaf.dataset):
+    if not isinstance(leaf, Leaf) or leaf.transform is None or getattr(leaf.dataset, "is_joint", False) or not len(leaf.dataset):
         return {}
     costs: dict[Any, float] = defaultdict(float)
     timed = _Timed(leaf.transform, costs)

@@ -27,30 +27,30 @@ int st_turns_begin(struct st_turns *turns, struct st_region box, struct st_arena
 
 /* Also the mask's row: `turns`, by the row above it. */
 static void fill_row(uint8_t *restrict out, uint8_t *restrict turns, const uint8_t *restrict above,
-                     uint32_t width, uint8_t value)
+                     uint32_t width, struct st_brush brush)
 {
     for (uint32_t x = 0; x < width; x++) {
         const uint8_t inside = turns[x] ^ above[x];
         turns[x] = inside;
-        out[x] = (uint8_t)((out[x] & ~inside) | (value & inside));
+        out[x] = (uint8_t)((out[x] & (brush.keep | ~inside)) | (brush.value & inside));
     }
 }
 
 static void fill_first_row(uint8_t *restrict out, const uint8_t *restrict inside, uint32_t width,
-                           uint8_t value)
+                           struct st_brush brush)
 {
     for (uint32_t x = 0; x < width; x++)
-        out[x] = (uint8_t)((out[x] & ~inside[x]) | (value & inside[x]));
+        out[x] = (uint8_t)((out[x] & (brush.keep | ~inside[x])) | (brush.value & inside[x]));
 }
 
-void st_turns_fill(struct st_turns *turns, const struct st_view *plane, uint8_t value)
+void st_turns_fill(struct st_turns *turns, const struct st_view *plane, struct st_brush brush)
 {
     const struct st_region *box = &turns->box;
     uint8_t *row = turns->bytes;
-    fill_first_row(st_row(plane, (int32_t)box->y) + box->x, row, box->width, value);
+    fill_first_row(st_row(plane, (int32_t)box->y) + box->x, row, box->width, brush);
     for (uint32_t y = 1; y < box->height; y++) {
         row += box->width;
         fill_row(st_row(plane, (int32_t)(box->y + y)) + box->x, row, row - box->width, box->width,
-                 value);
+                 brush);
     }
 }

@@ -9,6 +9,12 @@
 #include "base/mem.h"
 #include "base/pixels.h"
 
+/* What a shape does to its pixels: these bits of each stay, and these are set. With {number} it is drawn
+ * over others; with {1 << k, ~(1 << k)} it is mask k of eight in one plane. */
+struct st_brush {
+    uint8_t value, keep;
+};
+
 /* A byte for each pixel of the box around a shape: all bits set where the column goes from outside to
  * inside or back, counted from the top. Initially zeroed; then it may be used for one shape after
  * another. */
@@ -28,8 +34,7 @@ static inline void st_turn(struct st_turns *turns, uint32_t x, uint32_t y)
     const struct st_region *box = &turns->box;
     turns->bytes[(size_t)(y - box->y) * box->width + (x - box->x)] ^= 0xff;
 }
-/* Sets the pixels of the shape to `value` in a plane of one channel that contains the box; the turns are
- * used up. */
-void st_turns_fill(struct st_turns *turns, const struct st_view *plane, uint8_t value);
+/* Draws the shape in a plane of one channel that contains the box; the turns are used up. */
+void st_turns_fill(struct st_turns *turns, const struct st_view *plane, struct st_brush brush);
 
 #endif

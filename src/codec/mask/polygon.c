@@ -168,7 +168,7 @@ static struct st_region box_of(const struct corner *corners, uint64_t count, uin
                : (struct st_region){0};
 }
 
-int st_polygon_draw(const struct st_polygon *polygon, const struct st_view *plane, uint8_t value,
+int st_polygon_draw(const struct st_polygon *polygon, const struct st_view *plane, struct st_brush brush,
                     struct st_turns *turns, struct st_arena *arena, struct stoker_error *err)
 {
     const uint32_t width = (uint32_t)plane->width, height = (uint32_t)plane->height;
@@ -189,6 +189,6 @@ int st_polygon_draw(const struct st_polygon *polygon, const struct st_view *plan
         return rc;
     for (uint64_t i = 0; i < polygon->corners; i++)
         cross(plane, turns, corners[i], corners[i + 1]);
-    st_turns_fill(turns, plane, value);
+    st_turns_fill(turns, plane, brush);
     return 0;
 }

@@ -5,15 +5,14 @@
 #ifndef ST_CODEC_MASK_POLYGON_H
 #define ST_CODEC_MASK_POLYGON_H
 
-#include "codec/mask/fill.h"
 #include "codec/mask/rle.h"
 
 /* Coordinates beyond this, to either side, are refused. */
 enum { ST_POLYGON_FURTHEST = 400000 };
 
-/* Sets the polygon's pixels to `value` in a plane with one channel. `turns` is initially zeroed, and may
+/* Draws the polygon in a plane with one channel. `turns` is initially zeroed, and may
  * be used for one polygon after another. */
-int st_polygon_draw(const struct st_polygon *polygon, const struct st_view *plane, uint8_t value,
+int st_polygon_draw(const struct st_polygon *polygon, const struct st_view *plane, struct st_brush brush,
                     struct st_turns *turns, struct st_arena *arena, struct stoker_error *err);
 
 #endif

@@ -3,7 +3,6 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "codec/mask/rle.h"
-#include "codec/mask/fill.h"
 
 int st_mask_check_size(uint32_t width, uint32_t height, struct stoker_error *err)
 {
@@ -142,7 +141,7 @@ static void turn_inside(struct st_turns *turns, struct walk *at, uint32_t run)
     skip_outside(at, 0);
 }
 
-int st_rle_draw(const struct st_rle *rle, const struct st_view *plane, uint8_t value,
+int st_rle_draw(const struct st_rle *rle, const struct st_view *plane, struct st_brush brush,
                 struct st_arena *arena, struct stoker_error *err)
 {
     const struct st_region box = box_of(rle);
@@ -158,6 +157,6 @@ int st_rle_draw(const struct st_rle *rle, const struct st_view *plane, uint8_t v
             turn_inside(&turns, &at, rle->counts[i]);
         else
             skip_outside(&at, rle->counts[i]);
-    st_turns_fill(&turns, plane, value);
+    st_turns_fill(&turns, plane, brush);
     return 0;
 }

@@ -7,9 +7,8 @@
 #ifndef ST_CODEC_MASK_RLE_H
 #define ST_CODEC_MASK_RLE_H
 
-#include "base/err.h"
-#include "base/mem.h"
 #include "base/shapes.h"
+#include "codec/mask/fill.h"
 
 /* Fails unless the mask has pixels, and no more than can be counted. */
 int st_mask_check_size(uint32_t width, uint32_t height, struct stoker_error *err);
@@ -19,8 +18,8 @@ int st_rle_check(const struct st_rle *rle, struct stoker_error *err);
 int st_rle_read(struct st_rle *out, struct st_bytes text, uint32_t width, uint32_t height,
                 struct st_arena *arena, struct stoker_error *err);
 
-/* Sets the mask's pixels to `value` in a plane of the same size with one channel. */
-int st_rle_draw(const struct st_rle *rle, const struct st_view *plane, uint8_t value,
+/* Draws the mask in a plane of the same size with one channel. */
+int st_rle_draw(const struct st_rle *rle, const struct st_view *plane, struct st_brush brush,
                 struct st_arena *arena, struct stoker_error *err);
 
 #endif

@@ -18,8 +18,8 @@ static int read_rle(struct st_rle *out, const struct st_object_shape *shape, uin
                                         : st_rle_check(out, err);
 }
 
-int st_shape_draw(const struct st_object_shape *shape, const struct st_view *plane, uint8_t value,
-                  struct st_arena *arena, struct stoker_error *err)
+int st_shape_draw(const struct st_object_shape *shape, const struct st_view *plane,
+                  struct st_brush brush, struct st_arena *arena, struct stoker_error *err)
 {
     struct st_turns turns = {0};
     struct st_rle rle;
@@ -28,9 +28,9 @@ int st_shape_draw(const struct st_object_shape *shape, const struct st_view *pla
         return 0;
     if (shape->kind == ST_SHAPE_POLYGONS) {
         for (uint64_t i = 0; i < shape->polygon_count && !rc; i++)
-            rc = st_polygon_draw(&shape->polygons[i], plane, value, &turns, arena, err);
+            rc = st_polygon_draw(&shape->polygons[i], plane, brush, &turns, arena, err);
         return rc;
     }
     rc = read_rle(&rle, shape, (uint32_t)plane->width, (uint32_t)plane->height, arena, err);
-    return rc ? rc : st_rle_draw(&rle, plane, value, arena, err);
+    return rc ? rc : st_rle_draw(&rle, plane, brush, arena, err);
 }

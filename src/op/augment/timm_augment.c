@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "op/filter/box_blur.h"
+#include "op/filter/pillow_blur.h"
 #include "op/geometry/warp_op.h"
 
 #include <math.h>
@@ -160,17 +160,11 @@ static int move(const struct timm_augment *a, double level, struct st_rng *rng, 
 
 /* ---- changing values ---------------------------------------------------------------------------- */
 
-/* What is not recorded changes pixels that are made before. Both changes treat mirrored images alike. */
-static int own_pixels(struct st_image *image, struct st_view *pixels, struct stoker_error *err)
-{
-    return st_image_pixels(image, true, true, pixels, err);
-}
-
-/* Adds to the values below 128. */
+/* Adds to the values below 128. This is not recorded: pixels are made before, mirrored or not. */
 static int add_to_dark(struct st_image *image, int32_t added, struct stoker_error *err)
 {
     struct st_view pixels;
-    const int rc = own_pixels(image, &pixels, err);
+    const int rc = st_image_pixels(image, true, true, &pixels, err);
     if (rc < 0)
         return rc;
     const size_t count = (size_t)pixels.width * (size_t)pixels.channels;
@@ -181,20 +175,6 @@ static int add_to_dark(struct st_image *image, int32_t added, struct stoker_erro
             row[i] = row[i] >= 128 ? row[i] : sum > 255 ? 255 : (uint8_t)sum;
         }
     }
-    return STOKER_OK;
-}
-
-static int blur(struct st_image *image, double sigma, struct stoker_error *err)
-{
-    const float radius = st_box_gaussian_radius((float)sigma, false);
-    struct st_view pixels;
-    const int rc = own_pixels(image, &pixels, err);
-    if (rc < 0)
-        return rc;
-    if (st_box_blur(st_colour_rows_of(image->work), radius, radius, ST_BOX_GAUSSIAN_PASSES,
-                    &image->work->arena, &pixels) < 0)
-        return st_fail(err, STOKER_ENOMEM, "%s: no memory to blur %d x %d pixels", name, pixels.width,
-                       pixels.height);
     return STOKER_OK;
 }
 
@@ -270,7 +250,7 @@ static int run(const void *self, struct st_rng *rng, struct st_image *image, str
         return target ? STOKER_OK : add_to_dark(image, (int32_t)fmin(128, trunc(level * 110)), err);
     case GAUSSIAN_BLUR:
     case GAUSSIAN_BLUR_RAND:
-        return target ? STOKER_OK : blur(image, blurred_by((enum change)a->change, level, rng), err);
+        return st_pillow_blur(image, blurred_by((enum change)a->change, level, rng), name, err);
     default: return st_image_do(image, recorded((enum change)a->change, level, rng), err);
     }
 }

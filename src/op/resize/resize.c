@@ -39,7 +39,7 @@ static struct st_side side(const struct st_resize *job, int32_t in, int32_t out,
 {
     if (span.length == 0)
         span = (struct st_span){0, in};
-    return (struct st_side){job->filter, in, out, (int32_t)from, (int32_t)count, span};
+    return (struct st_side){job->filter, in, out, (int32_t)from, (int32_t)count, span, job->floored};
 }
 
 struct st_side st_resize_side_x(const struct st_resize *job)

@@ -27,6 +27,7 @@ struct st_resize {
     struct st_region window;
     enum st_filter filter;
     uint32_t pillow; /* 13: vertical pass first where Pillow 13 does so; 12: always horizontal first */
+    bool floored; /* the nearest pixel is the one at or before, as torch finds it */
     struct st_span span_x, span_y; /* the part of the input to be resized, as in Pillow's resize(box=) */
 };
 

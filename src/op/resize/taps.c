@@ -76,9 +76,23 @@ static inline void bounds(const struct scale *s, int32_t in, int32_t o, int32_t 
     *end = high > in ? in : (int32_t)high;
 }
 
+/* torch multiplies float32 numbers. */
+static void floored_walk(const struct st_side *side, int32_t *source)
+{
+    const float step = (float)side->in / (float)side->out;
+    for (int32_t i = 0; i < side->count; i++) {
+        const float at = (float)(side->from + i) * step;
+        source[i] = at < (float)side->in ? (int32_t)at : side->in - 1;
+    }
+}
+
 /* Pillow adds the step repeatedly, so its rounding errors accumulate; so must ours. */
 static void nearest_walk(const struct st_side *side, int32_t *source)
 {
+    if (side->floored) {
+        floored_walk(side, source);
+        return;
+    }
     const double step = side->span.length / side->out;
     double at = side->span.begin + step * 0.5;
     for (int32_t o = 0; o < side->from; o++)

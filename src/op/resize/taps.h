@@ -13,6 +13,7 @@ struct st_side {
     enum st_filter filter;
     int32_t in, out, from, count;
     struct st_span span; /* its length is never 0 here */
+    bool floored;        /* see st_resize */
 };
 
 /* Whether the axis is unchanged. */

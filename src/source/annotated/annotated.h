@@ -51,6 +51,8 @@ struct st_annotated {
     struct st_cells classes; /* names; empty if the file has none */
     int64_t *class_ids;      /* COCO: the id of each, ascending; NULL: their numbers */
     enum st_box_format format;
+    bool from_zero;      /* the first class is 0, which in a mask of classes is the background: there
+                            they are one more */
     bool relative;       /* boxes, shapes and keypoints are fractions of the image's width and height */
     struct st_held file; /* shapes are read from it; not open if they are in `numbers` */
     /* Remarks: */

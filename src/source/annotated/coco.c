@@ -405,7 +405,7 @@ static bool read_file(struct reading *r, bool contiguous)
 int st_coco_read(struct st_annotated *out, const char *path, bool contiguous,
                  const struct stoker_dataset_options *opt, struct stoker_error *err)
 {
-    *out = (struct st_annotated){.format = ST_BOX_XYWH};
+    *out = (struct st_annotated){.format = ST_BOX_XYWH, .from_zero = contiguous};
     int rc = st_held_open_any(&out->file, path, NULL, opt, err);
     if (!rc && !out->file.size)
         rc = st_fail(err, STOKER_ECORRUPT, "%s: the file is empty", path);

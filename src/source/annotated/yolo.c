@@ -159,7 +159,7 @@ int st_yolo_add(struct st_annotated *table, struct st_bytes text, const char *pa
     const char *at = text.size ? (const char *)text.data : "", *end = at + text.size;
     const uint64_t size = strlen(path) + 1;
     table->format = ST_BOX_CXCYWH;
-    table->relative = true;
+    table->relative = table->from_zero = true;
     r.image = st_annotated_add_image(table);
     if (!r.image || !st_buffer_keep(&table->names, table->names.size + size))
         return no_memory(&r);

@@ -11,42 +11,37 @@
 #include <math.h>
 #include <stdlib.h>
 
+enum part { IMAGE, BOXES, LABELS, DIFFICULT, AREA, CROWD, ID, POINTS, MASKS, MASK, PARTS };
+
 struct boxed {
     struct stoker_dataset *images;
-    enum st_boxed_fields fields;
+    enum part parts[PARTS]; /* of a sample, in order */
+    struct st_field field[PARTS];
+    uint32_t fields;
     uint64_t *first;         /* object of each image; behind the last image, the number of all */
     float (*boxes)[4];       /* of each object, like the following */
     int64_t *labels, *marks; /* marks: iscrowd or difficult */
     float *areas;
     float *points; /* x, y and visibility of `each` key points of each object; NULL: without them */
     uint64_t each;
-    int64_t *ids; /* of each image */
+    int64_t *ids;              /* of each image */
+    struct st_annotated table; /* with masks; else empty */
 };
 
-enum { IMAGE, BOXES, LABELS, YOLO_FIELDS };
-enum { DIFFICULT = YOLO_FIELDS, VOC_FIELDS };
-enum { AREA = YOLO_FIELDS, CROWD, ID, COCO_FIELDS, POINTS = COCO_FIELDS, POINTS_FIELDS };
-
-#define IMAGES                                                                                          \
-    {                                                                                                   \
-        .name = "image", .kind = ST_FIELD_IMAGE, .dtype = STOKER_DTYPE_U8                               \
-    }
 #define ARRAY(title, type)                                                                              \
     {                                                                                                   \
         .name = (title), .kind = ST_FIELD_ARRAY, .dtype = (type), .ndim = 1, .shape = { -1 }            \
     }
-#define CORNERS                                                                                         \
-    {                                                                                                   \
-        .name = "boxes", .kind = ST_FIELD_ARRAY, .dtype = STOKER_DTYPE_F32, .ndim = 2, .shape = {       \
-            -1,                                                                                         \
-            4                                                                                           \
-        }                                                                                               \
-    }
 
-static const struct st_field coco_field[POINTS_FIELDS] = {
-    [IMAGE] = IMAGES,
-    [BOXES] = CORNERS,
+static const struct st_field part_field[PARTS] = {
+    [IMAGE] = {.name = "image", .kind = ST_FIELD_IMAGE, .dtype = STOKER_DTYPE_U8},
+    [BOXES] = {.name = "boxes",
+               .kind = ST_FIELD_ARRAY,
+               .dtype = STOKER_DTYPE_F32,
+               .ndim = 2,
+               .shape = {-1, 4}},
     [LABELS] = ARRAY("labels", STOKER_DTYPE_I64),
+    [DIFFICULT] = ARRAY("difficult", STOKER_DTYPE_I64),
     [AREA] = ARRAY("area", STOKER_DTYPE_F32),
     [CROWD] = ARRAY("iscrowd", STOKER_DTYPE_I64),
     [ID] = {.name = "image_id", .kind = ST_FIELD_INT},
@@ -55,17 +50,38 @@ static const struct st_field coco_field[POINTS_FIELDS] = {
                 .dtype = STOKER_DTYPE_F32,
                 .ndim = 3,
                 .shape = {-1, -1, 3}},
-};
-static const struct st_field voc_field[VOC_FIELDS] = {
-    [IMAGE] = IMAGES,
-    [BOXES] = CORNERS,
-    [LABELS] = ARRAY("labels", STOKER_DTYPE_I64),
-    [DIFFICULT] = ARRAY("difficult", STOKER_DTYPE_I64),
+    [MASKS] = {.name = "masks",
+               .kind = ST_FIELD_ARRAY,
+               .dtype = STOKER_DTYPE_U8,
+               .ndim = 3,
+               .shape = {-1, -1, -1},
+               .drawn = true},
+    [MASK] = {.name = "mask",
+              .kind = ST_FIELD_IMAGE,
+              .dtype = STOKER_DTYPE_U8,
+              .ndim = 2,
+              .shape = {-1, -1},
+              .drawn = true},
 };
 
-static bool is_coco(enum st_boxed_fields fields)
+static void add_part(struct boxed *boxed, enum part part)
 {
-    return fields == ST_BOXED_COCO || fields == ST_BOXED_COCO_KEYPOINTS;
+    boxed->parts[boxed->fields] = part;
+    boxed->field[boxed->fields++] = part_field[part];
+}
+
+static void add_parts(struct boxed *boxed, struct st_boxed_how how)
+{
+    for (enum part part = IMAGE; part <= LABELS; part++)
+        add_part(boxed, part);
+    if (how.kind == ST_BOXED_VOC)
+        add_part(boxed, DIFFICULT);
+    for (enum part part = AREA; part <= ID && how.kind == ST_BOXED_COCO; part++)
+        add_part(boxed, part);
+    if (how.keypoints)
+        add_part(boxed, POINTS);
+    if (how.masks)
+        add_part(boxed, how.masks == STOKER_SHAPES_OBJECTS ? MASKS : MASK);
 }
 
 static uint64_t boxed_count(const void *self)
@@ -92,49 +108,65 @@ static int boxed_locate(const void *self, uint64_t sample, struct st_extent *out
 
 static const struct st_field *boxed_fields(const void *self, uint32_t *count)
 {
-    static const uint32_t counts[] = {[ST_BOXED_COCO] = COCO_FIELDS,
-                                      [ST_BOXED_COCO_KEYPOINTS] = POINTS_FIELDS,
-                                      [ST_BOXED_VOC] = VOC_FIELDS,
-                                      [ST_BOXED_YOLO] = YOLO_FIELDS};
-    const enum st_boxed_fields fields = ((const struct boxed *)self)->fields;
-    *count = counts[fields];
-    return is_coco(fields) ? coco_field : voc_field;
+    const struct boxed *boxed = self;
+    *count = boxed->fields;
+    return boxed->field;
 }
 
-static struct st_piece numbers(const void *from, uint64_t count, const struct st_field *field)
+static struct st_piece numbers(const void *from, uint64_t first, uint64_t count, enum part part)
 {
+    const struct st_field *field = &part_field[part];
     const uint64_t each = field->dtype == STOKER_DTYPE_I64 ? sizeof(int64_t) : sizeof(float);
     const uint64_t row = each * (field->ndim == 2 ? 4 : 1);
-    return (struct st_piece){.bytes = {from, count * row},
+    return (struct st_piece){.bytes = {(const uint8_t *)from + first * row, count * row},
                              .dtype = field->dtype,
                              .ndim = field->ndim,
                              .shape = {(int64_t)count, field->shape[1]}};
+}
+
+static struct st_piece points_of(const struct boxed *boxed, uint64_t first, uint64_t count)
+{
+    const uint64_t row = 3 * boxed->each;
+    return (struct st_piece){
+        .bytes = {(const uint8_t *)(boxed->points + first * row), count * row * sizeof(float)},
+        .dtype = STOKER_DTYPE_F32,
+        .ndim = 3,
+        .shape = {(int64_t)count, (int64_t)boxed->each, 3}};
+}
+
+static struct st_piece piece_of(const struct boxed *boxed, enum part part, uint64_t sample)
+{
+    const uint64_t first = boxed->first[sample], count = boxed->first[sample + 1] - first;
+    switch (part) {
+    case BOXES:
+        return numbers(boxed->boxes, first, count, part);
+    case LABELS:
+        return numbers(boxed->labels, first, count, part);
+    case DIFFICULT:
+    case CROWD:
+        return numbers(boxed->marks, first, count, part);
+    case AREA:
+        return numbers(boxed->areas, first, count, part);
+    case POINTS:
+        return points_of(boxed, first, count);
+    case ID:
+        return (struct st_piece){.whole = boxed->ids[sample]};
+    default: /* MASKS, MASK */
+        return (struct st_piece){.table = &boxed->table,
+                                 .whole = (int64_t)sample,
+                                 .dtype = STOKER_DTYPE_U8,
+                                 .ndim = part_field[part].ndim};
+    }
 }
 
 static int boxed_split(const void *self, uint64_t sample, struct st_bytes raw, struct st_buffer *scratch,
                        struct st_piece *pieces, struct stoker_error *err)
 {
     const struct boxed *boxed = self;
-    const uint64_t first = boxed->first[sample], count = boxed->first[sample + 1] - first;
     (void)scratch, (void)err;
     pieces[IMAGE] = (struct st_piece){.bytes = raw};
-    pieces[BOXES] = numbers(boxed->boxes + first, count, &coco_field[BOXES]);
-    pieces[LABELS] = numbers(boxed->labels + first, count, &coco_field[LABELS]);
-    if (boxed->fields == ST_BOXED_VOC) {
-        pieces[DIFFICULT] = numbers(boxed->marks + first, count, &voc_field[DIFFICULT]);
-    } else if (is_coco(boxed->fields)) {
-        pieces[AREA] = numbers(boxed->areas + first, count, &coco_field[AREA]);
-        pieces[CROWD] = numbers(boxed->marks + first, count, &coco_field[CROWD]);
-        pieces[ID] = (struct st_piece){.whole = boxed->ids[sample]};
-    }
-    if (boxed->fields == ST_BOXED_COCO_KEYPOINTS) {
-        const uint64_t row = 3 * boxed->each;
-        pieces[POINTS] = (struct st_piece){
-            .bytes = {(const uint8_t *)(boxed->points + first * row), count * row * sizeof(float)},
-            .dtype = STOKER_DTYPE_F32,
-            .ndim = 3,
-            .shape = {(int64_t)count, (int64_t)boxed->each, 3}};
-    }
+    for (uint32_t k = 1; k < boxed->fields; k++)
+        pieces[k] = piece_of(boxed, boxed->parts[k], sample);
     return 0;
 }
 
@@ -144,8 +176,10 @@ static uint64_t boxed_memory(const void *self)
     const uint64_t images = boxed_count(self), each = sizeof *boxed->boxes + sizeof *boxed->labels +
                                                       sizeof *boxed->marks + sizeof *boxed->areas +
                                                       3 * boxed->each * sizeof *boxed->points;
+    const struct st_annotated *table = &boxed->table;
     return st_dataset_memory(boxed->images) + images * (sizeof *boxed->first + sizeof *boxed->ids) +
-           boxed->first[images] * each;
+           boxed->first[images] * each + table->image_room * sizeof *table->images +
+           table->object_room * sizeof *table->objects + table->number_room * sizeof *table->numbers;
 }
 
 static void boxed_close(void *self)
@@ -159,6 +193,7 @@ static void boxed_close(void *self)
     free(boxed->areas);
     free(boxed->points);
     free(boxed->ids);
+    st_annotated_free(&boxed->table);
 }
 
 static const struct st_source st_source_boxed = {
@@ -201,12 +236,23 @@ static bool take_points(struct boxed *boxed, uint64_t at, const double *points, 
     return finite;
 }
 
+static bool has_part(const struct boxed *boxed, enum part part)
+{
+    uint32_t k = 0;
+    while (k < boxed->fields && boxed->parts[k] != part)
+        k++;
+    return k < boxed->fields;
+}
+
+/* Whether it may be that of a class in a mask, where 0 is the background. */
+static bool is_number(int64_t label) { return label > 0 && label <= UINT8_MAX; }
+
 static int take_object(struct boxed *boxed, uint64_t at, const struct st_annotated *table,
                        const struct st_object *object, struct stoker_error *err)
 {
     const enum st_box_format format = table->format;
     const uint64_t points = boxed->points ? object->keypoint_count : 0;
-    const uint32_t mark = is_coco(boxed->fields) ? ST_OBJECT_CROWD : ST_OBJECT_DIFFICULT;
+    const uint32_t mark = has_part(boxed, CROWD) ? ST_OBJECT_CROWD : ST_OBJECT_DIFFICULT;
     const char *wrong = NULL;
     boxed->labels[at] = object->label;
     boxed->marks[at] = (object->flags & mark) != 0;
@@ -221,6 +267,10 @@ static int take_object(struct boxed *boxed, uint64_t at, const struct st_annotat
         wrong = "has another number of key points than others";
     else if (points && !take_points(boxed, at, table->numbers + object->keypoints, points))
         wrong = "has a key point too large for float32";
+    else if (has_part(boxed, MASK) && object->shape && !is_number(object->label + table->from_zero))
+        wrong = table->from_zero ? "has a class above 254: masks of classes have 8 bits"
+                                 : "has a category that is not from 1 to 255, as masks of 8 bits need "
+                                   "it: use contiguous labels";
     return wrong ? st_fail(err, STOKER_ECORRUPT, "annotation %lld %s", (long long)object->id, wrong) : 0;
 }
 
@@ -285,8 +335,7 @@ static bool has_arrays(struct boxed *boxed, uint64_t images, uint64_t objects)
 }
 
 int st_dataset_boxed(struct stoker_dataset **out, struct stoker_dataset *images,
-                     const struct st_annotated *table, enum st_boxed_fields fields,
-                     struct stoker_error *err)
+                     const struct st_annotated *table, struct st_boxed_how how, struct stoker_error *err)
 {
     uint64_t objects = 0;
     for (uint64_t i = 0; i < table->image_count; i++)
@@ -296,12 +345,12 @@ int st_dataset_boxed(struct stoker_dataset **out, struct stoker_dataset *images,
         return st_fail(err, STOKER_ENOMEM, "no memory for a dataset");
     struct boxed *boxed = data->self;
     boxed->images = st_dataset_hold(images);
-    boxed->fields = fields;
+    add_parts(boxed, how);
     int rc = has_arrays(boxed, table->image_count, objects)
                  ? 0
                  : st_fail(err, STOKER_ENOMEM, "no memory for the boxes of %llu objects",
                            (unsigned long long)objects);
-    if (!rc && fields == ST_BOXED_COCO_KEYPOINTS)
+    if (!rc && how.keypoints)
         rc = add_points(boxed, table, objects, err);
     if (!rc)
         rc = take_objects(boxed, table, err);
@@ -310,4 +359,11 @@ int st_dataset_boxed(struct stoker_dataset **out, struct stoker_dataset *images,
     else
         *out = data;
     return rc;
+}
+
+void st_boxed_keep_shapes(struct stoker_dataset *data, struct st_annotated *table)
+{
+    struct boxed *boxed = data->self;
+    boxed->table = *table;
+    *table = (struct st_annotated){0};
 }

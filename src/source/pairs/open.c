@@ -57,6 +57,12 @@ int st_dataset_from_pairs(struct stoker_dataset **out, const struct stoker_pairs
     if (how->layout > STOKER_PAIRS_YOLO)
         return st_fail(err, STOKER_EINVAL, "layout is %u; allowed are 0 to %u", (unsigned)how->layout,
                        STOKER_PAIRS_YOLO);
+    if (how->masks > STOKER_SHAPES_CLASSES)
+        return st_fail(err, STOKER_EINVAL, "masks is %u; allowed are 0 to %u", (unsigned)how->masks,
+                       STOKER_SHAPES_CLASSES);
+    if (yolo && how->points && (how->point_numbers < 2 || how->point_numbers > 3 || how->masks))
+        return st_fail(err, STOKER_EINVAL,
+                       "key points have 2 or 3 numbers each, and lines with key points have no masks");
     if (!how->images || !(yolo || (files ? how->targets : how->set)))
         return st_fail(err, STOKER_EINVAL, "stoker_dataset_from_pairs: %s is missing",
                        !how->images ? "images"

@@ -65,7 +65,8 @@ static int take_names(struct st_cells *classes, const char *names, struct stoker
 static int read_yolo(struct st_annotated *table, struct st_pairs *pairs, const struct stoker_pairs *how,
                      const struct stoker_dataset_options *opt, struct stoker_error *err)
 {
-    const struct st_yolo_form form = {.polygons = true};
+    const struct st_yolo_form form = {
+        .polygons = !how->points, .keypoints = how->points, .visibility = how->point_numbers == 3};
     struct st_buffer text = {0};
     int rc = take_names(&table->classes, how->names, err);
     if (!rc)
@@ -83,37 +84,48 @@ static int read_yolo(struct st_annotated *table, struct st_pairs *pairs, const s
     return rc;
 }
 
+/* Moves the names of classes, and the labels that they stand for. */
+static int keep_classes(struct stoker_dataset *data, struct st_annotated *table, bool contiguous,
+                        struct stoker_error *err)
+{
+    const int rc = st_pairs_keep_classes(data, &table->classes, err);
+    if (!rc && !contiguous) { /* NULL for VOC */
+        data->class_labels = table->class_ids;
+        table->class_ids = NULL;
+    }
+    return rc;
+}
+
 int st_boxed_open(struct stoker_dataset **out, const struct stoker_pairs *how,
                   const struct stoker_dataset_options *opt, struct stoker_error *err)
 {
-    static const struct {
-        int (*read)(struct st_annotated *table, struct st_pairs *pairs, const struct stoker_pairs *how,
-                    const struct stoker_dataset_options *opt, struct stoker_error *err);
-        enum st_boxed_fields fields;
-    } layouts[] = {[STOKER_PAIRS_COCO] = {read_coco, ST_BOXED_COCO},
-                   [STOKER_PAIRS_VOC_BOXES] = {read_voc, ST_BOXED_VOC},
-                   [STOKER_PAIRS_YOLO] = {read_yolo, ST_BOXED_YOLO}};
+    static int (*const read[])(struct st_annotated * table, struct st_pairs * pairs,
+                               const struct stoker_pairs *how, const struct stoker_dataset_options *opt,
+                               struct stoker_error *err) = {[STOKER_PAIRS_COCO] = read_coco,
+                                                            [STOKER_PAIRS_VOC_BOXES] = read_voc,
+                                                            [STOKER_PAIRS_YOLO] = read_yolo};
+    const bool coco = how->layout == STOKER_PAIRS_COCO, yolo = how->layout == STOKER_PAIRS_YOLO;
+    const struct st_boxed_how fields = {.kind = coco   ? ST_BOXED_COCO
+                                                : yolo ? ST_BOXED_YOLO
+                                                       : ST_BOXED_VOC,
+                                        .keypoints = (coco && how->keypoints) || (yolo && how->points),
+                                        .masks = coco || yolo ? how->masks : STOKER_SHAPES_NONE};
     struct st_annotated table = {0};
     struct st_pairs pairs = {0};
     struct stoker_dataset *images = NULL, *data = NULL;
-    const bool points = how->layout == STOKER_PAIRS_COCO && how->keypoints;
-    const enum st_boxed_fields fields = points ? ST_BOXED_COCO_KEYPOINTS : layouts[how->layout].fields;
-    int rc = layouts[how->layout].read(&table, &pairs, how, opt, err);
+    int rc = read[how->layout](&table, &pairs, how, opt, err);
     if (!rc)
         rc = st_pairs_files(&images, &pairs, false, err);
     if (!rc)
         rc = st_dataset_boxed(&data, images, &table, fields, err);
     if (!rc)
-        rc = st_pairs_keep_classes(data, &table.classes, err);
-    if (rc) {
+        rc = keep_classes(data, &table, how->contiguous, err);
+    if (!rc && fields.masks)
+        st_boxed_keep_shapes(data, &table);
+    if (rc)
         st_dataset_drop(data);
-    } else {
-        if (!how->contiguous) { /* NULL for VOC */
-            data->class_labels = table.class_ids;
-            table.class_ids = NULL;
-        }
+    else
         *out = data;
-    }
     st_dataset_drop(images);
     st_annotated_free(&table);
     st_pairs_free(&pairs);
