@@ -97,6 +97,12 @@ static void tables(void)
     const struct st_finish_spec spec = normalising(STOKER_DTYPE_F32);
     st_finish_init(&f, &spec, STOKER_DTYPE_F32, STOKER_LAYOUT_NCHW, 3, NULL);
     ok(f.formula == ST_FORMULA_NORMALIZE, "ImageNet's numbers need no table");
+    const struct st_finish_spec product = {
+        .dtype = STOKER_DTYPE_F32,
+        .steps = 1,
+        .step = {{{123.675f, 116.28f, 103.53f}, {0.0171248f, -0.f, 1e-30f}, .product = true}}};
+    st_finish_init(&f, &product, STOKER_DTYPE_F32, STOKER_LAYOUT_NCHW, 3, NULL);
+    ok(f.formula == ST_FORMULA_PRODUCT, "nor do products of bytes");
 }
 
 static void single_values(void)

@@ -204,6 +204,13 @@ static void test_finishes(const struct st_kernels *kernels)
     test_finish(kernels, "normalised float32", &imagenet, STOKER_DTYPE_F32);
     test_finish(kernels, "normalised float16", &imagenet, STOKER_DTYPE_F16);
     test_finish(kernels, "normalised bfloat16", &imagenet, STOKER_DTYPE_BF16);
+    const struct st_finish_spec product = {
+        .dtype = STOKER_DTYPE_F32,
+        .steps = 1,
+        .step = {{{123.675f, 116.28f, 103.53f}, {0.0171248f, 0.0175070f, 0.0174292f}, .product = true}}};
+    test_finish(kernels, "bytes times a factor as float32", &product, STOKER_DTYPE_F32);
+    test_finish(kernels, "bytes times a factor as float16", &product, STOKER_DTYPE_F16);
+    test_finish(kernels, "bytes times a factor as bfloat16", &product, STOKER_DTYPE_BF16);
     struct st_finish_spec half = imagenet;
     half.dtype = STOKER_DTYPE_F16;
     test_finish(kernels, "normalised in float16", &half, STOKER_DTYPE_F16);

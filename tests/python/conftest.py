@@ -132,7 +132,7 @@ importlib.util.find_spec = lambda name, *a: None if name == "torch" else find(na
 """
 
 
-def run_python(code: str, *args: object, timeout: float = 60) -> subprocess.CompletedProcess:
+def run_python(code: str, *args: object, timeout: float = 300) -> subprocess.CompletedProcess:
     """Runs `code` in a fresh interpreter."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     return subprocess.run(

@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 
 from .. import _ext
-from .._steps.base import Compose, Transform, compile_transform
+from .._steps.base import Compose, Transform, compile_transform, library_of
 from .._steps.blockers import Blocked
 from .._steps.boxes import SanitizeBoundingBoxes
 from .._steps.single import as_pnm
 from .base import opened
 from .in_python import HOLDERS, arguments_of, callable_for, engine_text
+from .joint_albumentations import OfArrays
 
 # Steps that do not move pixels.
 OF_VALUES = {
@@ -67,6 +68,7 @@ class Joint:
         self.names = [*masks, *self.boxes, *self._others]
         self._alone = len(self.names) == 1 and bool(masks)
         steps = list(_steps_of(transform))
+        self._last = steps[-1]
         count = _known_at_first(steps)
         head = Compose(steps[:count])
         self.text = engine_text(head) or ""  # what the engine does before
@@ -106,6 +108,8 @@ class Joint:
 
     def _of(self, step: Any) -> _Step:
         """Return what applies one step to all parts."""
+        if library_of(step) == "albumentations":
+            return self._of_arrays(step)
         if _is_known(step):
             return self._of_parts(self._v2(step))
         if type(step).__name__ in _CHOOSE and _is_theirs(step):
@@ -113,6 +117,15 @@ class Joint:
         if _is_of_v2(step):  # it takes Pillow's images for images, masks too: they are to be its tensors
             return self._of_parts(step)
         return self._of_python(step)
+
+    def _of_arrays(self, step: Any) -> _Step:
+        """Return what calls Albumentations. Behind it boxes may have another format, which other steps do not know."""
+        processors = getattr(step, "processors", None) or {}
+        changed = "bboxes" in processors and processors["bboxes"].params.format != "pascal_voc"
+        if self._of_objects or (changed and self.boxes and step is not self._last):
+            why = "masks of objects" if self._of_objects else "boxes of this format behind it"
+            raise NotImplementedError(f"{step!r} in transforms= runs in Python, where {why} are not possible")
+        return OfArrays(step, self.masks, self.boxes, self._others)
 
     def _of_some(self, choose: Callable[[Any], list[int]], step: Any) -> _Step:
         """Return what applies some of the steps in a RandomApply, RandomChoice or RandomOrder."""
@@ -295,4 +308,4 @@ def joint_of(transform: Any, masks: str | None, boxes: str | None, of_objects: t
         )
     # Without their format: the engine has made it left, top, right, bottom in pixels.
     groups = [re.sub("=[^+]*", "", group).split("+") for group in boxes.split(",")] if boxes else []
-    return Joint(transform, masks.split(",") if masks else [], groups, of_objects)
+    return Joint(transform, re.sub("=[^,]*", "", masks).split(",") if masks else [], groups, of_objects)

@@ -44,6 +44,8 @@ ST_INLINE float32x4_t apply(uint32x4_t x, struct numbers n, enum st_formula form
 {
     if (formula == ST_FORMULA_LINE)
         return vfmaq_f32(n.add, vcvtq_f32_u32(x), n.high);
+    if (formula == ST_FORMULA_PRODUCT)
+        return vmulq_f32(vaddq_f32(vcvtq_f32_u32(x), n.add), n.high);
     const float32x4_t part = vcvtq_n_f32_u32(x, 8);
     const float32x4_t scaled = vfmaq_f32(part, part, vdupq_n_f32(1.0f / 255));
     if (formula == ST_FORMULA_SCALE)

@@ -29,6 +29,8 @@ ST_INLINE floats apply(vector x, struct numbers n, enum st_formula formula)
     const floats value = V(cvtepi32_ps)(x);
     if (formula == ST_FORMULA_LINE)
         return V(fmadd_ps)(value, n.high, n.add);
+    if (formula == ST_FORMULA_PRODUCT)
+        return V(mul_ps)(V(add_ps)(value, n.add), n.high);
     const floats part = V(mul_ps)(value, V(set1_ps)(1.0f / 256));
     const floats scaled = V(fmadd_ps)(part, V(set1_ps)(1.0f / 255), part);
     if (formula == ST_FORMULA_SCALE)

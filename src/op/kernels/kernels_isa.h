@@ -64,6 +64,8 @@ ST_INLINE void st_finish_with(st_convert_fn *convert, st_split_fn *split, int32_
         st_convert_type(convert, f, out, plane, in, width, ST_FORMULA_SCALE);
     else if (f->formula == ST_FORMULA_NORMALIZE)
         st_convert_type(convert, f, out, plane, in, width, ST_FORMULA_NORMALIZE);
+    else if (f->formula == ST_FORMULA_PRODUCT)
+        st_convert_type(convert, f, out, plane, in, width, ST_FORMULA_PRODUCT);
     else
         st_finish_c(f, out, plane, in, width);
 }

@@ -96,6 +96,8 @@ static float formula_value(enum st_formula formula, const struct st_lanes *lanes
 {
     if (formula == ST_FORMULA_LINE)
         return fmaf((float)x, lanes->high[lane], lanes->add[lane]);
+    if (formula == ST_FORMULA_PRODUCT)
+        return ((float)x + lanes->add[lane]) * lanes->high[lane];
     const float part = (float)x / 256;
     const float scaled = fmaf(part, 1.0f / 255, part);
     if (formula == ST_FORMULA_SCALE)
@@ -127,7 +129,7 @@ static void set_lanes(struct st_finish *f, const struct st_finish_spec *spec, en
             const double by = spec->steps ? (double)spec->step[0].std[c] : 1;
             const double std = product ? 1 / by : by;
             const double slope = line ? 1 / (255 * std) : 1 / std;
-            f->lanes[row].high[i] = (float)slope;
+            f->lanes[row].high[i] = formula == ST_FORMULA_PRODUCT ? (float)by : (float)slope;
             f->lanes[row].low[i] = (float)(slope - (double)f->lanes[row].high[i]);
             f->lanes[row].add[i] = line ? (float)(-(double)mean / std) : -mean;
         }
@@ -137,6 +139,11 @@ static void set_lanes(struct st_finish *f, const struct st_finish_spec *spec, en
 static void choose_formula(struct st_finish *f, const struct st_finish_spec *spec)
 {
     f->formula = ST_FORMULA_TABLE;
+    if (!spec->scaled && spec->steps == 1 && spec->step[0].product) {
+        set_lanes(f, spec, ST_FORMULA_PRODUCT);
+        f->formula = formula_holds(f, ST_FORMULA_PRODUCT) ? ST_FORMULA_PRODUCT : ST_FORMULA_TABLE;
+        return;
+    }
     if (!spec->scaled || spec->steps > 1)
         return;
     set_lanes(f, spec, ST_FORMULA_LINE);
