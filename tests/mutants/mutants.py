@@ -26,7 +26,7 @@ import time
 
 import archives
 import media
-from archives import CORPUS, DATA, files
+from archives import DATA, files
 from change import changed
 
 CLEAN = ("ok", "bad", "refused")

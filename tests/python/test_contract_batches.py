@@ -405,9 +405,9 @@ def test_arrays_that_were_read_only_can_be_written_to(size):
     def written(loader):
         out = []
         for batch in loader(items, batch_size=2, num_workers=1, collate_fn=list):
-            for array in batch:
-                array += 1
-                out.append(array.tolist())
+            for made in batch:
+                made += 1
+                out.append(made.tolist())
         return out
 
     check(written)

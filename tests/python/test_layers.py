@@ -236,3 +236,12 @@ def test_others_that_include_the_doctor(tmp_path, place, way):
     found, output = failures(tmp_path, files)
     assert "nothing but the doctor includes the doctor" in found
     assert f"{place}/a.c:5: includes" in output
+
+
+def test_every_name_is_defined_and_every_import_used():
+    """A name that is not defined is an error only where it is reached."""
+    root = CHECK.parents[1]
+    folders = ["bench", "examples", "python", "scripts", "tests"]
+    command = [sys.executable, "-m", "ruff", "check", "--no-cache", "--isolated", "--select", "F", "--output-format", "concise"]
+    done = subprocess.run([*command, *folders], cwd=root, capture_output=True, text=True, check=False)
+    assert not done.returncode, done.stdout + done.stderr

@@ -19,7 +19,6 @@ from PIL import Image
 pytest.importorskip("timm.data")
 from timm.data import auto_augment, create_transform, random_erasing  # noqa: E402
 from timm.data import transforms as timm_transforms  # noqa: E402
-from timm.data.distributed_sampler import RepeatAugSampler  # noqa: E402
 from torchvision import transforms as V  # noqa: E402
 from torchvision.transforms import functional as F  # noqa: E402
 

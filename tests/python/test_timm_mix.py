@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import stoker
 import torch
-import torch.utils.data as tud
 from stoker import transforms as T
 from stoker._steps.mix import DrawKey, compile_batch
 from stoker._steps.timm_mix import Draws

@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Unpack
 
-import numpy as np
 
 from .. import _ext
 from .base import Classes

@@ -4,11 +4,9 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 from collections.abc import Sequence
 from typing import Any, Literal
 
-import numpy as np
 
 from .._base.tensors import to_numpy
 from .base import Classes

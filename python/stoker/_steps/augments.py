@@ -6,7 +6,7 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-from .arguments import InterpolationMode, op
+from .arguments import InterpolationMode
 from .warps import Warp
 
 _OPS_MOST = 100

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Heavy augmentation of images in memory; what is cropped away is blurred and coloured first."""
 
-import torch
 from common import Trainer, options, picture
 from PIL import Image
 from torch.utils.data import DataLoader, Dataset
