@@ -71,12 +71,12 @@ def pkg_config(*arguments, path=None):
     return said.stdout.split()
 
 
-def interpreter(name, install):
-    """The Python of a contestant: this one, or one with its packages added to this one's."""
-    about = constants(PEERS[name])
+def interpreter(name, module, install):
+    """The Python of a contestant, peers/MODULE.py: this one, or one with its packages added to this one's."""
+    about = constants(module)
     if not about["PACKAGES"]:
         return sys.executable
-    venv = BUILD / "venvs" / PEERS[name]
+    venv = BUILD / "venvs" / module
     python = venv / "bin" / "python"
     done = venv / ".installed"
     failed = venv.with_suffix(".failed")

@@ -74,7 +74,7 @@ def install(names, allowed):
     for name in names:
         if name != BARE:
             try:
-                pythons[name] = contestants.interpreter(name, allowed)
+                pythons[name] = contestants.interpreter(name, PEERS[name], allowed)
             except Refused as why:
                 refused[name] = str(why)
                 print(f"   {name}: {why}", flush=True)

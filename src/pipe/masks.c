@@ -16,34 +16,56 @@ static int open_piece(struct st_image *image, struct st_work *work, const struct
                         piece->ndim == 3 ? piece->shape[2] : 1, err);
 }
 
+static int fail_row(int32_t row, bool high, struct stoker_error *err)
+{
+    return high ? st_fail(err, STOKER_EUNSUPPORTED,
+                          "row %d of the mask has numbers above 255: name the mask as a wide one, for "
+                          "masks of 16 bits, or store fewer classes",
+                          row)
+                : st_fail(err, STOKER_EUNSUPPORTED,
+                          "row %d of the mask has colours: store the numbers of classes, as a PNG with "
+                          "grey levels or a palette",
+                          row);
+}
+
 /* The pixels' numbers, which must be those of grey pixels and fit into a byte. */
-static int numbers_of(const struct st_view *view, bool wide, uint8_t *out, struct stoker_error *err)
+static int numbers_of(const struct st_view *view, bool high, uint8_t *out, struct stoker_error *err)
 {
     for (int32_t y = 0; y < view->height; y++) {
         const uint8_t *rgb = st_row(view, y);
         uint8_t bad = 0;
-        if (wide)
+        if (high)
             for (int32_t x = 0; x < view->width; x++, rgb += 3)
                 *out++ = rgb[0], bad |= rgb[1];
         else
             for (int32_t x = 0; x < view->width; x++, rgb += 3)
                 *out++ = rgb[0], bad |= (uint8_t)((rgb[0] ^ rgb[1]) | (rgb[0] ^ rgb[2]));
-        if (bad && wide)
-            return st_fail(err, STOKER_EUNSUPPORTED,
-                           "row %d of the mask has numbers above 255: masks have 8 bits, so store "
-                           "fewer classes, or read the field as an array",
-                           y);
         if (bad)
-            return st_fail(err, STOKER_EUNSUPPORTED,
-                           "row %d of the mask has colours: store the numbers of classes, as a PNG "
-                           "with grey levels or a palette",
-                           y);
+            return fail_row(y, high, err);
     }
     return 0;
 }
 
-int st_mask_make(struct st_targets *of, struct st_piece *piece, bool floored, struct stoker_error *err)
+/* The same with 16 bits, or with 8 if the file has no more. */
+static int wide_numbers_of(const struct st_view *view, bool high, int32_t *out, struct stoker_error *err)
 {
+    for (int32_t y = 0; y < view->height; y++) {
+        const uint8_t *rgb = st_row(view, y);
+        uint8_t bad = 0;
+        for (int32_t x = 0; x < view->width; x++, rgb += 3) {
+            *out++ = rgb[0] | (high ? rgb[1] << 8 : 0);
+            bad |= high ? 0 : (uint8_t)((rgb[0] ^ rgb[1]) | (rgb[0] ^ rgb[2]));
+        }
+        if (bad)
+            return fail_row(y, false, err);
+    }
+    return 0;
+}
+
+int st_mask_make(struct st_targets *of, uint32_t column, struct st_piece *piece,
+                 struct stoker_error *err)
+{
+    const bool wide = of->plan->column[column].wide;
     struct st_image mask;
     struct st_numbers numbers;
     struct st_view view;
@@ -53,7 +75,7 @@ int st_mask_make(struct st_targets *of, struct st_piece *piece, bool floored, st
     if (rc)
         return rc;
     st_image_is_mask(&mask, &numbers);
-    numbers.floored = floored;
+    numbers.floored = of->plan->column[column].floored;
     if (st_image_width(&mask) != of->width || st_image_height(&mask) != of->height)
         return st_fail(err, STOKER_ECORRUPT,
                        "the mask has %d x %d pixels, but its image %d x %d: both need the same size",
@@ -63,11 +85,15 @@ int st_mask_make(struct st_targets *of, struct st_piece *piece, bool floored, st
         rc = st_image_pixels(&mask, false, false, &view, err);
     if (rc)
         return rc;
-    const uint64_t bytes = (uint64_t)view.width * (uint64_t)view.height;
-    uint8_t *out = st_arena_take(&of->work->arena, bytes);
+    const uint64_t pixels = (uint64_t)view.width * (uint64_t)view.height;
+    const uint64_t bytes = pixels * (wide ? sizeof(int32_t) : 1); /* 31 + 31 bits, and 2 */
+    void *out = st_arena_take(&of->work->arena, bytes);
     if (!out)
         return st_fail(err, STOKER_ENOMEM, "no memory for a mask of %d x %d", view.width, view.height);
-    *piece = (struct st_piece){
-        .bytes = {out, bytes}, .dtype = STOKER_DTYPE_U8, .ndim = 2, .shape = {view.height, view.width}};
-    return numbers_of(&view, numbers.wide, out, err);
+    *piece = (struct st_piece){.bytes = {out, bytes},
+                               .dtype = wide ? STOKER_DTYPE_I32 : STOKER_DTYPE_U8,
+                               .ndim = 2,
+                               .shape = {view.height, view.width}};
+    return wide ? wide_numbers_of(&view, numbers.wide, out, err)
+                : numbers_of(&view, numbers.wide, out, err);
 }

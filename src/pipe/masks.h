@@ -7,7 +7,8 @@
 
 #include "pipe/target.h"
 
-/* One mask: uint8 [H, W]. `floored`: see st_numbers. */
-int st_mask_make(struct st_targets *of, struct st_piece *piece, bool floored, struct stoker_error *err);
+/* The mask of a column: uint8 [H, W], or int32 if the column is wide. */
+int st_mask_make(struct st_targets *of, uint32_t column, struct st_piece *piece,
+                 struct stoker_error *err);
 
 #endif

@@ -52,13 +52,18 @@ static int find_column(const struct st_columns_plan *plan, const char *option, s
     return fail_names(plan, option, name, err);
 }
 
+static bool take_suffix(struct name *name, const char *suffix)
+{
+    const size_t size = strlen(suffix);
+    const bool there = name->size > size && !memcmp(name->text + name->size - size, suffix, size);
+    name->size -= there ? size : 0;
+    return there;
+}
+
 static int add_mask(struct st_columns_plan *plan, struct name name, struct stoker_error *err)
 {
-    static const char suffix[] = "=floored";
-    enum { SUFFIX = sizeof suffix - 1 };
-    const bool floored = name.size > SUFFIX && !memcmp(name.text + name.size - SUFFIX, suffix, SUFFIX);
     uint32_t k = 0;
-    name.size -= floored ? SUFFIX : 0;
+    const bool floored = take_suffix(&name, "=floored"), wide = take_suffix(&name, "=wide");
     const int rc = find_column(plan, "masks", name, &k, err);
     if (rc)
         return rc;
@@ -69,6 +74,8 @@ static int add_mask(struct st_columns_plan *plan, struct name name, struct stoke
                        field->name, st_field_kind_name(field->kind));
     plan->column[k].target = ST_TARGET_MASK;
     plan->column[k].floored = floored;
+    plan->column[k].wide = wide;
+    plan->column[k].dtype = wide ? STOKER_DTYPE_I32 : STOKER_DTYPE_U8;
     plan->column[k].each = 0; /* it gets the size of the finished image */
     plan->targets = true;
     return 0;
@@ -225,7 +232,7 @@ int st_targets_make(struct st_targets *of, struct st_piece *pieces, struct stoke
     for (uint32_t k = 0; !rc && k < plan->count; k++) {
         const uint32_t which = of->field = plan->column[k].field;
         if (plan->column[k].target == ST_TARGET_MASK)
-            rc = st_mask_make(of, &pieces[which], plan->column[k].floored, err);
+            rc = st_mask_make(of, k, &pieces[which], err);
         else if (plan->column[k].target == ST_TARGET_BOXES)
             rc = st_boxes_make(of, k, pieces, err);
         if (rc && !of->step_failed) {

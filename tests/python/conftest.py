@@ -21,8 +21,8 @@ SLOW = """test_accelerate test_albumentations test_albumentations_targets test_a
     test_device test_doctor_inject test_doctor_inject_harmless test_doctor_report test_doctor_run test_doctor_simulate
     test_doctor_top test_every_source test_examples test_examples_run test_fake_cuda test_faults test_fidelity
     test_forks test_in_torchs_place test_info test_joint test_jpeg_paths test_lazy_chains test_lazy_datasets
-    test_lazy_draws test_lazy_images test_lazy_timm test_lazy_transforms test_lifecycle test_lightning test_neighbours
-    test_order_draws test_own_datasets_equal test_pack test_pack_formats test_pack_kill test_pack_trouble
+    test_lazy_draws test_lazy_functions test_lazy_images test_lazy_timm test_lazy_transforms test_lifecycle test_lightning test_neighbours
+    test_order_draws test_own_datasets_equal test_own_steps test_pack test_pack_formats test_pack_kill test_pack_trouble
     test_packaging test_python_bad_samples test_python_handles test_python_state test_python_workers test_random_sizes
     test_rank_states test_release test_repeated_samples test_rows test_scale test_scripts test_site
     test_sources_loader test_sources_url test_split test_timm test_train_gpu test_transform_draws test_transforms
@@ -132,7 +132,7 @@ importlib.util.find_spec = lambda name, *a: None if name == "torch" else find(na
 """
 
 
-def run_python(code: str, *args: object, timeout: float = 60) -> subprocess.CompletedProcess:
+def run_python(code: str, *args: object, timeout: float = 300) -> subprocess.CompletedProcess:
     """Runs `code` in a fresh interpreter."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     return subprocess.run(

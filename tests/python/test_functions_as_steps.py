@@ -44,7 +44,7 @@ def unused(image):
     return image.convert("L")
 
 
-SAME = [lambda x: x, unused, lambda x, other=2: x, lambda *x: x[0]]
+SAME = [lambda x: x, unused]
 IMAGES = [
     to_rgb,
     to_rgb_if_needed,
@@ -97,6 +97,8 @@ UNKNOWN = [
     lambda image: image if image else None,
     lambda image: image if image == image else image.convert("L"),  # noqa: PLR0124
     lambda image: f"{image}" and image,
+    lambda image, other=2: image,
+    lambda *images: images[0],
     lambda x: (yield x),
     lambda x: 1 - x,
     lambda x: x * x,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import json
+import random
 import tarfile
 
 import numpy as np
@@ -17,7 +18,7 @@ import stoker
 import torch
 import torchvision.transforms as V1
 from conftest import picture
-from PIL import Image, ImageChops, ImageOps
+from PIL import Image, ImageChops, ImageFilter, ImageOps
 from stoker import datasets as D
 from stoker import transforms as T
 from test_split import equal
@@ -90,6 +91,42 @@ def test_masks_move_with_their_images(root, name, module):
     for images, moved in (batch for epoch in seen for batch in epoch):
         assert torch.equal((images * 255).round().to(torch.uint8)[:, 1], moved) and moved.dtype is torch.uint8
     assert not equal(seen[0], seen[1])
+
+
+class Values:
+    """Proved steps of one's own, which get the image alone."""
+
+    def __init__(self, p):
+        self.p = p
+        self.flip = V1.RandomHorizontalFlip(self.p)
+
+    def __call__(self, img):
+        if random.random() < self.p:
+            img = ImageOps.solarize(img.convert("RGB"), 256)
+            img = img.filter(ImageFilter.GaussianBlur(random.uniform(0, 0)))
+        return self.flip(img)
+
+
+@pytest.mark.parametrize("module", [T, V1, V2])
+@pytest.mark.parametrize("p", [0.0, 0.5, 1.0])
+def test_own_steps_that_are_proved_move_all_parts_in_either_place(root, module, p):
+    for first, last in ((Values(p), Roll()), (Roll(), Values(p)), (Values(p), module.RandomCrop(25))):
+        whole = module.Compose([first, last, module.RandomApply([Values(p)], 0.5), module.CenterCrop(20), module.ToTensor()])
+        seen = list(stoker.DataLoader(masks(root, whole), 5, shuffle=True, seed=3))
+        for images, moved in seen:
+            assert torch.equal((images * 255).round().to(torch.uint8)[:, 1], moved)
+
+
+def test_own_blurs_blur_the_image_alone(root):
+    blur = stoker.DataLoader(masks(root, T.Compose([keep, Blur(), T.ToTensor(), T.CenterCrop(20)])), 5)
+    plain = stoker.DataLoader(masks(root, T.Compose([keep, T.ToTensor(), T.CenterCrop(20)])), 5)
+    for (images, moved), (sharp, same) in zip(blur, plain, strict=True):
+        assert torch.equal(moved, same) and images.std() < sharp.std() / 2
+
+
+class Blur:
+    def __call__(self, img):
+        return img.filter(ImageFilter.GaussianBlur(random.uniform(1, 2)))
 
 
 @pytest.mark.parametrize("name", ["crops", "applied"])

@@ -88,7 +88,7 @@ ACTIONS = {
     "large numbers": (False, lambda draw: lambda image: image.point([2**40 + 7] * 256 * len(image.getbands()))),
     "fit": (False, lambda draw: lambda image: ImageOps.fit(image, (20, 30))),
     "pad": (False, lambda draw: lambda image: ImageOps.pad(image, (20, 30))),
-    "expand": (False, lambda draw: lambda image: ImageOps.expand(image, 3, 7)),
+    "expand": (True, lambda draw: lambda image: ImageOps.expand(image, 3)),
 }
 
 

@@ -267,15 +267,19 @@ def test_bad_masks(tmp_path, make, message, on_error):
     assert found == ([0, 1, 2, 4] if on_error == "replace" else found) and 3 not in found
 
 
+def upside_down(image):
+    return Image.fromarray(np.asarray(image)[::-1])
+
+
 def test_a_step_that_only_python_has_is_refused(folder):
     with pytest.raises(NotImplementedError, match="without its mask: pass transforms="):
-        stoker.datasets.ImageMaskFolder(folder / "images", folder / "masks", lambda image: image.rotate(5))
+        stoker.datasets.ImageMaskFolder(folder / "images", folder / "masks", upside_down)
 
 
 def test_a_transform_that_is_replaced_is_refused_too(folder):
     """Otherwise Python would move the image, and leave the mask where it is."""
     data = stoker.datasets.ImageMaskFolder(folder / "images", folder / "masks", T.ToTensor())
-    data.transform = lambda image: image.rotate(5)
+    data.transform = upside_down
     with pytest.raises(NotImplementedError, match="without its mask: pass transforms="):
         data[0]
     with pytest.raises(NotImplementedError, match="without its mask: pass transforms="):
@@ -364,5 +368,61 @@ def test_cityscapes(tmp_path):
     ours, theirs = stoker.datasets.Cityscapes(tmp_path), Cityscapes(tmp_path, target_type="semantic")
     order = np.argsort(theirs.images)
     compare(ours, [theirs[k] for k in order])
-    with pytest.raises(NotImplementedError, match="instance"):
-        stoker.datasets.Cityscapes(tmp_path, target_type="instance")
+    with pytest.raises(NotImplementedError, match="polygon"):
+        stoker.datasets.Cityscapes(tmp_path, target_type="polygon")
+    numbers = np.random.default_rng(1).integers(0, 34000, (9, 7), np.uint16)
+    for path in (tmp_path / "gtFine" / "train").rglob("*_labelIds.png"):
+        Image.fromarray(numbers).save(path.with_name(path.name.replace("labelIds", "instanceIds")))
+    for sample in stoker.datasets.Cityscapes(tmp_path, target_type="instance"):
+        assert sample[1].dtype == np.int32 and np.array_equal(sample[1], numbers)
+
+
+# ---- 16 bits ----
+
+
+@pytest.mark.parametrize("step", [
+    T.Resize((31, 44)), T.RandomResizedCrop(20), T.RandomRotation(40, expand=True), T.Pad(4), T.RandomPerspective(p=1.0),
+    T.ElasticTransform(20.0, 3.0), T.RandomHorizontalFlip(1.0),
+], ids=lambda step: type(step).__name__)  # fmt: skip
+def test_masks_of_16_bits_move_like_their_two_bytes(tmp_path, step):
+    rng = np.random.default_rng(5)
+    sets = {name: tmp_path / name for name in ("images", "wide", "low", "high")}
+    for folder in sets.values():
+        folder.mkdir()
+    for k in range(4):
+        numbers = rng.integers(0, 65536, (40 + k, 52), np.uint16)
+        for name, array in (("wide", numbers), ("low", numbers % 256), ("high", numbers >> 8)):
+            Image.fromarray(array if name == "wide" else array.astype(np.uint8)).save(sets[name] / f"{k}.png")
+        Image.new("RGB", (52, 40 + k)).save(sets["images"] / f"{k}.png")
+
+    def masks(name, **options):
+        data = stoker.datasets.ImageMaskFolder(
+            sets["images"], sets[name], T.Compose([step, T.CenterCrop(18), T.ToTensor()]), **options
+        )
+        return next(iter(stoker.DataLoader(data, 4, num_workers=1, seed=3)))[1]
+
+    wide, low, high = masks("wide", dtype="int32"), masks("low"), masks("high", dtype=torch.uint8)
+    assert wide.dtype == torch.int32 and low.dtype == torch.uint8
+    assert torch.equal(wide, 256 * high.int() + low.int()) and wide.max() > 255
+    assert torch.equal(masks("low", dtype=np.int32), low.int())
+    with pytest.raises(stoker.StokerError, match="numbers above 255"):
+        masks("wide")
+    with pytest.raises(ValueError, match="allowed are 'uint8'"):
+        masks("wide", dtype="float32")
+
+
+def test_masks_of_16_bits_in_archives_and_with_steps_of_python(tmp_path):
+    numbers = np.random.default_rng(2).integers(0, 65536, (20, 30), np.uint16)
+    Image.fromarray(numbers).save(tmp_path / "ids.png")
+    Image.new("RGB", (30, 20)).save(tmp_path / "image.png")
+    with tarfile.open(tmp_path / "a.tar", "w") as file:
+        for name, path in (("0.png", "image.png"), ("0.ids.png", "ids.png")):
+            file.add(tmp_path / path, name)
+
+    def flip(image, mask):
+        assert mask.mode == "I"
+        return image, mask
+
+    steps = T.Compose([T.RandomHorizontalFlip(1.0), flip, T.RandomVerticalFlip(1.0), T.ToTensor()])
+    data = stoker.datasets.WebDataset(tmp_path / "a.tar", ("png", "ids.png"), masks={"ids.png": "int32"}, transforms=steps)
+    assert np.array_equal(data[0][1], numbers[::-1, ::-1]) and data[0][1].dtype == np.int32

@@ -82,7 +82,7 @@ class WebDataset(_Unlabelled):
             - `max_memory`: the most bytes of archives that must be unpacked as a whole; by default a quarter of the
               memory.
             - `masks`: the names of fields that are masks, images of class numbers. They are moved like the first image,
-              and become uint8 [height, width].
+              and become uint8 [height, width]; in a dict with the type "int32", PNGs of 16 bits become int32.
             - `boxes`: the name of a field that has boxes, float32 [n, 4] (left, top, right, bottom, in pixels), which are moved
               like the first image; or a dict of such names, each with a list of the fields that have a value for each box.
             - `keypoints`: the names of fields that have key points, float32 [..., 2] (x, y) or [..., 3] (x, y, visibility), which

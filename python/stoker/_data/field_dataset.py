@@ -96,7 +96,7 @@ class FieldDataset(EngineDataset):
         if not self._as_dict:
             return None
         boxes = [re.split("[=+]", group)[0] for group in (self._boxes or "").split(",")]
-        masks = [*self._of_objects, *(self._masks or "").split(",")]
+        masks = [*self._of_objects, *re.sub("=[^,]*", "", self._masks or "").split(",")]
         return Dicts(tuple(self.field_types), tuple(boxes), tuple(masks), format_after(self.transform))
 
     def _sample(self, index: int) -> tuple[Any, ...]:

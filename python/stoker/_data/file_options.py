@@ -19,7 +19,7 @@ class Where(TypedDict, total=False):
     timeout: float  # seconds for one request of a URL, including retries; by default 60
     connections: int  # the most connections to servers at once; by default 256
     max_memory: int  # the most bytes of archives that must be unpacked as a whole; by default a quarter of the memory
-    masks: str | Sequence[str]  # the names of fields that are masks: they are moved like the first image
+    masks: str | Sequence[str] | Mapping[str, Any]  # the fields that are masks, perhaps with their types
     boxes: str | Mapping[str, Sequence[str]]  # the same for boxes, with the fields that have a value for each
     keypoints: str | Sequence[str]  # the same for key points, float32 [..., 2] or [..., 3]
     box_format: Any  # how they are stored: "xyxy", "xywh", "cxcywh", "relative_cxcywh", ...; torchvision's too
@@ -37,9 +37,23 @@ def joined(paths: Any) -> str:
 
 
 def masks_text(where: Where) -> str | None:
-    """Return the names of masks in the engine's notation."""
+    """Return the names of masks in the engine's notation.
+
+    >>> masks_text({"masks": ["a.png", "b.png"]}), masks_text({"masks": {"a.png": "int32", "b.png": "uint8"}})
+    ('a.png,b.png', 'a.png=wide,b.png')
+    """
     given = where.get("masks")
+    if isinstance(given, Mapping):
+        return ",".join(name + wide_suffix(dtype) for name, dtype in given.items()) or None
     return ",".join([given] if isinstance(given, str) else given) if given else None
+
+
+def wide_suffix(dtype: Any) -> str:
+    """Return what the name of a mask of this type has behind it."""
+    name = str(getattr(dtype, "__name__", dtype)).removeprefix("torch.")
+    if name not in ("uint8", "int32"):
+        raise ValueError(f"the type of a mask is {dtype!r}: allowed are 'uint8' and, for numbers up to 65535, 'int32'")
+    return "=wide" if name == "int32" else ""
 
 
 def _box_suffix(given: Any) -> str:

@@ -308,4 +308,4 @@ def joint_of(transform: Any, masks: str | None, boxes: str | None, of_objects: t
         )
     # Without their format: the engine has made it left, top, right, bottom in pixels.
     groups = [re.sub("=[^+]*", "", group).split("+") for group in boxes.split(",")] if boxes else []
-    return Joint(transform, masks.split(",") if masks else [], groups, of_objects)
+    return Joint(transform, re.sub("=[^,]*", "", masks).split(",") if masks else [], groups, of_objects)

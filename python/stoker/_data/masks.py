@@ -7,6 +7,7 @@ import os
 from typing import Any, Literal
 
 from .base import Classes
+from .file_options import wide_suffix
 from .pairs import Pairs, voc_folder
 
 __all__ = ["Cityscapes", "ImageMaskFolder", "OxfordIIITPet", "VOCSegmentation"]
@@ -31,6 +32,7 @@ class ImageMaskFolder(_Masks):
             formats must be grey.)
         transform: One of stoker.transforms or torchvision's, for the image; the mask follows.
         suffix: What the names of masks have before the extension, such as "_mask".
+        dtype: "uint8", or "int32" for PNGs of 16 bits, whose numbers may be up to 65535.
         transforms: In place of `transform`, with steps of your own: each is called with the image and the mask, and returns
             both. Both are Pillow's, the mask of mode "L", unless a step before has made something else of them. The steps
             before the first one of yours run in the engine; those behind it are torchvision's v2. With several masks, or
@@ -67,8 +69,16 @@ class ImageMaskFolder(_Masks):
     _layout = "stems"
 
     def __init__(
-        self, images: Any, masks: Any, transform: Any = None, *, suffix: str = "", transforms: Any = None
+        self,
+        images: Any,
+        masks: Any,
+        transform: Any = None,
+        *,
+        suffix: str = "",
+        dtype: Any = "uint8",
+        transforms: Any = None,
     ) -> None:
+        self._masks = f"mask{wide_suffix(dtype)}"
         super().__init__(images, masks, transform, transforms, suffix=suffix)
 
 
@@ -126,7 +136,7 @@ class Cityscapes(_Masks):
         root: The folder that contains leftImg8bit and gtFine or gtCoarse.
         split: "train", "val", "test" or "train_extra".
         mode: "fine" or "coarse".
-        target_type: "semantic" for classes (labelIds). Masks of instances have 16 bits, which do not fit.
+        target_type: "semantic" for classes (labelIds), uint8, or "instance" for objects (instanceIds), int32.
         transform, transforms: As in ImageMaskFolder.
     """
 
@@ -137,14 +147,16 @@ class Cityscapes(_Masks):
         root: Any,
         split: str = "train",
         mode: Literal["fine", "coarse"] = "fine",
-        target_type: Literal["semantic"] = "semantic",
+        target_type: Literal["semantic", "instance"] = "semantic",
         transform: Any = None,
         *,
         transforms: Any = None,
     ) -> None:
         if mode not in ("fine", "coarse"):
             raise ValueError(f'mode={mode!r}: allowed are "fine" and "coarse"')
-        if target_type != "semantic":
-            raise NotImplementedError(f'target_type={target_type!r}: only "semantic" is supported')
+        if target_type not in ("semantic", "instance"):
+            raise NotImplementedError(f'target_type={target_type!r}: only "semantic" and "instance" are supported')
         folder = "gtFine" if mode == "fine" else "gtCoarse"
-        super().__init__(root, None, transform, transforms, set=split, mode=folder, suffix=f"{folder}_labelIds.png")
+        ending = "labelIds" if target_type == "semantic" else "instanceIds"
+        self._masks = f"mask{wide_suffix('uint8' if target_type == 'semantic' else 'int32')}"
+        super().__init__(root, None, transform, transforms, set=split, mode=folder, suffix=f"{folder}_{ending}.png")

@@ -383,6 +383,8 @@ def _patches(module_name: str) -> list[_Class | Patch | _Kernel]:
         mixer = getattr(module, "AugMixAugment", None)
         return [*_classes_of_timm(module), *([Patch(mixer, "__call__", with_pixels)] if mixer else [])]
     out: list[_Class | Patch | _Kernel] = [*_classes_of(module)]
+    found = (getattr(module, name, None) for name in ("FiveCrop", "TenCrop"))  # not in the presets' module
+    out += [Patch(kind, "forward", with_pixels) for kind in found if hasattr(kind, "forward")]
     functions: Any = sys.modules.get("torchvision.transforms._functional_pil")
     if module_name == "torchvision.transforms.transforms" and functions is not None:
         out += [Patch(functions, name, one.wrapped) for name, one in COLOURS.items() if hasattr(functions, name)]

@@ -25,7 +25,7 @@ from .pixels import FILTERS, Edits, Source, made_core, made_pixels
 
 set_class = object.__dict__["__class__"].__set__  # the classes here override __class__
 _EDITS_MOST = 32  # recorded in one image; then its pixels are made
-_PIXELS_MOST = 1 << 26  # of a resize that is deferred: Pillow refuses sizes that need too much memory at once
+PIXELS_MOST = 1 << 26  # of a size that is deferred: Pillow refuses sizes that need too much memory at once
 _TURNS: dict[int, Edits] = {
     Image.Transpose.FLIP_LEFT_RIGHT: ((_ext.EDIT_MIRROR,),),
     Image.Transpose.FLIP_TOP_BOTTOM: ((_ext.EDIT_FLIP,),),
@@ -103,6 +103,12 @@ class Lazy(Image.Image, metaclass=Alike):
             new.info = {}
         return new
 
+    def placed(self, left: int, top: int, size: tuple[int, int], fill: Any) -> Image.Image | None:
+        """Return the image at this place of an area of this size, filled; None if Pillow has to make it."""
+        data = (1, 0, -left, 0, 1, -top)
+        edit = map_edit(self._mode, size, Image.Transform.AFFINE, data, Image.Resampling.NEAREST, fill)
+        return self._edited((edit,), size) if edit and maps_agree() else None
+
     def convert(self, mode: str | None = None, matrix: Any = None, *args: Any, **kwargs: Any) -> Image.Image:
         new = None
         if not matrix and mode in (None, "RGB", "L", self._mode) and "transparency" not in self.info:
@@ -123,7 +129,11 @@ class Lazy(Image.Image, metaclass=Alike):
         if box is None or box == (0, 0, *self._size):
             return self.copy()
         inside = _inside(box, self._size)
-        new = self._edited(((_ext.EDIT_CROP, *inside),), inside[2:]) if inside else None
+        around = None if inside else _around(box)
+        if inside:
+            new = self._edited(((_ext.EDIT_CROP, *inside),), inside[2:])
+        else:
+            new = self.placed(-around[0], -around[1], around[2:], None) if around else None
         if new is None:
             self.load()
             return self.crop(box)
@@ -226,13 +236,23 @@ def _inside(box: Any, size: tuple[int, int]) -> tuple[int, int, int, int] | None
     return None
 
 
+def _around(box: Any) -> tuple[int, int, int, int] | None:
+    """Return the same of a box that may lie outside the image, where Pillow makes zeros; None if it is not deferred."""
+    try:
+        left, top, right, bottom = (int(round(side)) for side in box)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    size = _whole_size((right - left, bottom - top))
+    return (left, top, *size) if size and max(map(abs, (left, top, right, bottom))) <= PIXELS_MOST else None
+
+
 def _whole_size(size: Any) -> tuple[int, int] | None:
     """Return the size of a resize that may be deferred."""
     try:
         width, height = (operator.index(side) for side in size)
     except (TypeError, ValueError):
         return None
-    return (width, height) if width > 0 and height > 0 and width * height <= _PIXELS_MOST else None
+    return (width, height) if width > 0 and height > 0 and width * height <= PIXELS_MOST else None
 
 
 def _filter_number(resample: Any) -> int | None:

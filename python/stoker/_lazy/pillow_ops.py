@@ -15,7 +15,7 @@ from PIL import Image, ImageEnhance, ImageOps
 from .. import _ext
 from .._base.unmodified import in_place_of
 from .colours import FACTORS, MOST, Colour, bits, blend, threshold
-from .images import Alike, Lazy, set_class
+from .images import PIXELS_MOST, Alike, Lazy, set_class
 from .patches import Patch, applied
 
 _FUNCTIONS = {
@@ -36,6 +36,30 @@ _ENHANCERS = {
     "Contrast": Colour(_ext.EDIT_CONTRAST, blend(0.0), FACTORS, keeps_info=False),
     "Sharpness": Colour(_ext.EDIT_SHARPNESS, blend(-MOST), [*FACTORS, (-0.7,)], keeps_info=True),
 }
+_BORDER_MOST = 1 << 20
+
+
+def _expanded(image: Lazy, border: Any, fill: Any) -> Image.Image | None:
+    """Return the image with a border; None if Pillow has to make it."""
+    sides = border if isinstance(border, tuple) else (border, border)
+    if len(sides) not in (2, 4) or not all(type(side) is int and abs(side) <= _BORDER_MOST for side in sides):
+        return None
+    left, top, right, bottom = (sides * (4 // len(sides)))[:4]
+    width, height = left + image._size[0] + right, top + image._size[1] + bottom
+    if min(width, height) < 1 or width * height > PIXELS_MOST:
+        return None
+    new = image.placed(left, top, (width, height), None if type(fill) is int and fill == 0 else fill)
+    if new is not None:
+        new.info = {}
+    return new
+
+
+def _wrapped_expand(original: Any) -> Any:
+    def expand(image: Any, border: Any = 0, fill: Any = 0) -> Any:
+        new = _expanded(image, border, fill) if isinstance(image, Lazy) else None
+        return original(image, border, fill) if new is None else new
+
+    return in_place_of(original, expand)
 
 
 def _enhancer(own: Any, colour: Colour) -> Any:
@@ -99,9 +123,10 @@ def _wrapped_init(own: Any, colour: Colour) -> Callable[[Any], Any]:
 @functools.cache
 def _patches(module_name: str) -> list[Patch]:
     if module_name == "PIL.ImageOps":
-        return [Patch(ImageOps, name, colour.wrapped) for name, colour in _FUNCTIONS.items()]
-    found = ((getattr(ImageEnhance, name), colour) for name, colour in _ENHANCERS.items())
-    return [Patch(own, "__init__", _wrapped_init(own, colour)) for own, colour in found]
+        found = [Patch(ImageOps, name, colour.wrapped) for name, colour in _FUNCTIONS.items()]
+        return [*found, Patch(ImageOps, "expand", _wrapped_expand)]
+    kinds = ((getattr(ImageEnhance, name), colour) for name, colour in _ENHANCERS.items())
+    return [Patch(own, "__init__", _wrapped_init(own, colour)) for own, colour in kinds]
 
 
 def patch(module_name: str) -> Callable[[], None]:

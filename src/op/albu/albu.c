@@ -24,6 +24,20 @@ int st_albu_whole(const struct st_list *range, const char *op, const char *name,
     return STOKER_OK;
 }
 
+int32_t st_albu_draw_odd(const struct st_list *range, struct st_rng *rng)
+{
+    const int32_t low = (int32_t)range->value[0], high = (int32_t)range->value[1];
+    return low + 2 * (int32_t)st_rng_below(rng, (uint64_t)((high - low) / 2 + 1));
+}
+
+int st_albu_odd(const struct st_list *range, const char *op, const char *name, struct stoker_error *err)
+{
+    const double low = range->value[0], high = range->value[1];
+    if (fmod(low, 2) != 1 || fmod(high, 2) != 1)
+        return st_fail(err, STOKER_EINVAL, "%s: %s must be odd, not %g to %g", op, name, low, high);
+    return STOKER_OK;
+}
+
 int st_albu_replace(struct st_image *image, const uint8_t table[3][256], struct stoker_error *err)
 {
     struct st_view pixels;

@@ -28,6 +28,10 @@ int32_t st_albu_draw_whole(const struct st_list *range, struct st_rng *rng);
 int st_albu_whole(const struct st_list *range, const char *op, const char *name,
                   struct stoker_error *err);
 
+/* The same for ranges of odd integers: one of these, and whether both ends are such. */
+int32_t st_albu_draw_odd(const struct st_list *range, struct st_rng *rng);
+int st_albu_odd(const struct st_list *range, const char *op, const char *name, struct stoker_error *err);
+
 /* A number as a byte: the nearest of 0 to 255, without its fraction. */
 static inline uint8_t st_albu_byte(float value)
 {

@@ -2,12 +2,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "base/functions.h"
 #include "op/albu/albu.h"
 #include "op/cv/filter.h"
 #include "op/geometry/turn.h"
-
-#include <math.h>
 
 static const struct st_cv_filter_rows *rows_of(const struct st_image *image)
 {
@@ -61,18 +58,8 @@ static int plan_sides(struct sides *s, const struct st_shape *shape, const struc
     if (rc >= 0)
         rc = st_param_range(&s->range, op, "side", 3, 7, err);
     if (rc >= 0)
-        rc = st_albu_whole(&s->range, op, "side", err);
-    if (rc >= 0 && (fmod(s->range.value[0], 2) == 0 || fmod(s->range.value[1], 2) == 0))
-        rc = st_fail(err, STOKER_EINVAL, "%s: side must be odd, not %g to %g", op, s->range.value[0],
-                     s->range.value[1]);
+        rc = st_albu_odd(&s->range, op, "side", err);
     return rc;
-}
-
-/* One of the odd numbers of the range. */
-static int32_t draw_side(const struct sides *s, struct st_rng *rng)
-{
-    const int32_t low = (int32_t)s->range.value[0], high = (int32_t)s->range.value[1];
-    return low + 2 * (int32_t)st_rng_below(rng, (uint64_t)((high - low) / 2 + 1));
 }
 
 typedef int window_filter(const struct st_cv_filter_rows *rows, int32_t side, struct st_arena *arena,
@@ -81,7 +68,8 @@ typedef int window_filter(const struct st_cv_filter_rows *rows, int32_t side, st
 static int run_window(const void *self, struct st_rng *rng, struct st_image *image,
                       window_filter *filter, const char *op, struct stoker_error *err)
 {
-    const int32_t side = draw_side(self, rng);
+    const struct sides *s = self;
+    const int32_t side = st_albu_draw_odd(&s->range, rng);
     struct st_view in, out;
     if (!st_albu_changes(image))
         return STOKER_OK;

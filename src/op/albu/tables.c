@@ -126,8 +126,9 @@ struct shift {
 
 #define SHIFT(text, which)                                                                              \
     {                                                                                                   \
-        .name = text, .type = ST_PARAM_LIST, .offset = offsetof(struct shift, range[which]),            \
-        .min = -255, .max = 255, .help = "what is added to the channel, low and high (-20, 20)"         \
+        .name = text, .type = ST_PARAM_LIST, .offset = offsetof(struct shift, range[which]), .min = -1, \
+        .max = 1,                                                                                       \
+        .help = "what is added to the channel, as a fraction of 255, low and high (-0.08, 0.08)"        \
     }
 
 static const char *const shift_names[CHANNELS] = {"r", "g", "b"};
@@ -139,7 +140,7 @@ static int plan_shift_rgb(void *self, struct st_shape *shape, struct st_finish_s
     struct shift *s = self;
     int rc = st_plan_bytes(shape, finish, "albu_shift_rgb", err);
     for (int c = 0; rc >= 0 && c < CHANNELS; c++)
-        rc = st_param_range(&s->range[c], "albu_shift_rgb", shift_names[c], -20, 20, err);
+        rc = st_param_range(&s->range[c], "albu_shift_rgb", shift_names[c], -0.08, 0.08, err);
     return rc;
 }
 
@@ -149,7 +150,7 @@ static int run_shift_rgb(const void *self, struct st_rng *rng, struct st_image *
     const struct shift *s = self;
     uint8_t table[CHANNELS][256];
     for (int c = 0; c < CHANNELS; c++) {
-        const int32_t by = (int32_t)st_albu_draw(&s->range[c], rng); /* without its fraction */
+        const int32_t by = (int32_t)(st_albu_draw(&s->range[c], rng) * 255);
         for (int32_t v = 0; v < 256; v++)
             table[c][v] = st_albu_byte((float)(v + by));
     }

@@ -137,9 +137,9 @@ static void saturate(uint8_t *rgb, size_t count, float factor, float rest)
         split(&p, rgb, n);
         for (size_t i = 0; i < n; i++) {
             const float level = (float)grey_of(p.first[i], p.second[i], p.third[i]) * rest;
-            p.first[i] = nearest_byte((float)p.first[i] * factor + level);
-            p.second[i] = nearest_byte((float)p.second[i] * factor + level);
-            p.third[i] = nearest_byte((float)p.third[i] * factor + level);
+            p.first[i] = nearest_byte(__builtin_fmaf((float)p.first[i], factor, level));
+            p.second[i] = nearest_byte(__builtin_fmaf((float)p.second[i], factor, level));
+            p.third[i] = nearest_byte(__builtin_fmaf((float)p.third[i], factor, level));
         }
         join(rgb, &p, n);
     }

@@ -42,8 +42,8 @@ struct st_cv_filter_rows {
 /* The table for a level, or for the next lower one in this build. */
 const struct st_cv_filter_rows *st_cv_filter_rows_for(enum st_cpu_level level);
 
-/* A view of the same pixels with `across` and `down` more beyond each border, in the arena; false when
- * out of memory. */
+/* A view of the same pixels with `across` and `down` more beyond each border, in the arena: by
+ * ST_CV_BORDER_REPLICATE or ST_CV_BORDER_REFLECT_101. False when out of memory. */
 bool st_cv_extend(const struct st_view *in, int32_t across, int32_t down, enum st_cv_border border,
                   struct st_arena *arena, struct st_view *out);
 

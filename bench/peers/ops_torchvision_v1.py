@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torchvision's first transforms, on Pillow's images; with masks or boxes the second ones, on Pillow's images."""
+
+import sys
+
+from ops_harness import MEAN, STD, files_of, main, one_at_a_time
+from ops_torchvision_v2 import with_targets
+from PIL import Image
+from torchvision import transforms as T
+
+PACKAGES = []
+NOTE = "Pillow images"
+LINEAR = T.InterpolationMode.BILINEAR
+
+
+def blur(sides, p):
+    return T.RandomApply([T.GaussianBlur(sides, (0.1, 2.0))], p)
+
+
+OPS = {
+    "none": lambda: T.Compose([]),
+    "horizontal flip": lambda: T.RandomHorizontalFlip(1.0),
+    "vertical flip": lambda: T.RandomVerticalFlip(1.0),
+    "crop 224": lambda: T.RandomCrop(224),
+    "pad 16, reflected": lambda: T.Pad(16, padding_mode="reflect"),
+    "resize to 224": lambda: T.Resize((224, 224)),
+    "resized crop 224": lambda: T.RandomResizedCrop(224),
+    "rotation": lambda: T.RandomRotation(30, LINEAR),
+    "affine": lambda: T.RandomAffine(15, (0.1, 0.1), (0.8, 1.2), 10, LINEAR),
+    "perspective": lambda: T.RandomPerspective(0.5, 1.0, LINEAR),
+    "elastic": lambda: T.ElasticTransform(50.0, 5.0, LINEAR),
+    "jitter": lambda: T.ColorJitter(0.4, 0.4, 0.4, 0.1),
+    "brightness": lambda: T.ColorJitter(brightness=0.4),
+    "contrast": lambda: T.ColorJitter(contrast=0.4),
+    "saturation": lambda: T.ColorJitter(saturation=0.4),
+    "hue": lambda: T.ColorJitter(hue=0.1),
+    "greyscale": lambda: T.Grayscale(3),
+    "Gaussian blur 5": lambda: T.GaussianBlur(5, (0.1, 2.0)),
+    "Gaussian blur 23": lambda: T.GaussianBlur(23, (0.1, 2.0)),
+    "invert": lambda: T.RandomInvert(1.0),
+    "posterize": lambda: T.RandomPosterize(4, 1.0),
+    "solarize": lambda: T.RandomSolarize(128, 1.0),
+    "sharpness": lambda: T.RandomAdjustSharpness(2.0, 1.0),
+    "autocontrast": lambda: T.RandomAutocontrast(1.0),
+    "equalize": lambda: T.RandomEqualize(1.0),
+    "AutoAugment": lambda: T.AutoAugment(interpolation=LINEAR),
+    "RandAugment": lambda: T.RandAugment(interpolation=LINEAR),
+    "TrivialAugment": lambda: T.TrivialAugmentWide(interpolation=LINEAR),
+    "normalize": lambda: T.Compose([T.ToTensor(), T.Normalize(MEAN, STD)]),
+    "erasing": lambda: T.Compose([T.ToTensor(), T.RandomErasing(1.0)]),
+}
+
+
+def classification(augment):
+    """The reference training scripts' preset."""
+    return T.Compose(
+        [
+            T.RandomResizedCrop(224),
+            T.RandomHorizontalFlip(),
+            augment,
+            T.ToTensor(),
+            T.Normalize(MEAN, STD),
+            T.RandomErasing(0.1),
+        ]
+    )
+
+
+def contrastive(size, scale, blurred):
+    return T.Compose(
+        [
+            T.RandomResizedCrop(size, scale, interpolation=T.InterpolationMode.BICUBIC),
+            T.RandomHorizontalFlip(),
+            T.RandomApply([T.ColorJitter(0.4, 0.4, 0.2, 0.1)], 0.8),
+            T.RandomGrayscale(0.2),
+            blur(23, blurred),
+            T.ToTensor(),
+            T.Normalize(MEAN, STD),
+        ]
+    )
+
+
+def rand_m9():
+    from timm.data import create_transform
+
+    return create_transform(224, is_training=True, auto_augment="rand-m9-mstd0.5-inc1", re_prob=0.25)
+
+
+class Views:
+    """Several crops of one image, as DINO has them."""
+
+    def __init__(self):
+        self.steps = [contrastive(224, (0.4, 1.0), 1.0), contrastive(224, (0.4, 1.0), 0.1)]
+        self.steps += [contrastive(96, (0.05, 0.4), 0.5)] * 6
+
+    def __call__(self, image):
+        return [step(image) for step in self.steps]
+
+
+RECIPES = {
+    "crop and flip": lambda: classification(T.Compose([])),
+    "TrivialAugment": lambda: classification(T.TrivialAugmentWide(interpolation=LINEAR)),
+    "RandAugment": lambda: classification(T.RandAugment(interpolation=LINEAR)),
+    "AutoAugment": lambda: classification(T.AutoAugment(interpolation=LINEAR)),
+    "SimCLR": lambda: T.Compose(
+        [
+            T.RandomResizedCrop(224),
+            T.RandomHorizontalFlip(),
+            T.RandomApply([T.ColorJitter(0.8, 0.8, 0.8, 0.2)], 0.8),
+            T.RandomGrayscale(0.2),
+            blur(23, 0.5),
+            T.ToTensor(),
+        ]
+    ),
+    "DINO, 8 crops": Views,
+    "timm, rand-m9": rand_m9,
+}
+
+
+def op(name, images):
+    if name not in OPS:
+        return None
+    return one_at_a_time([Image.fromarray(image) for image in images], OPS[name]())
+
+
+def opened(path):
+    with open(path, "rb") as file:
+        return Image.open(file).convert("RGB")
+
+
+def recipe(name, folder):
+    if name not in RECIPES:
+        return with_targets(name, folder, opened)
+    step = RECIPES[name]()
+    return one_at_a_time(files_of(folder), lambda path: step(opened(path)))
+
+
+if __name__ == "__main__":
+    main(sys.modules[__name__])

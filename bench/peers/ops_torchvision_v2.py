@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torchvision's second transforms, on tensors, with torch's threads off."""
+
+import sys
+
+import torch
+from ops_harness import MEAN, STD, boxes_of, files_of, main, mask_of, one_at_a_time
+from torchvision import tv_tensors
+from torchvision.io import ImageReadMode, decode_image, decode_jpeg, read_file
+from torchvision.transforms import v2 as T
+
+PACKAGES = []
+NOTE = "uint8 tensors"
+LINEAR = T.InterpolationMode.BILINEAR
+FLOAT = {"dtype": torch.float32, "scale": True}
+
+OPS = {
+    "horizontal flip": lambda: T.RandomHorizontalFlip(1.0),
+    "vertical flip": lambda: T.RandomVerticalFlip(1.0),
+    "crop 224": lambda: T.RandomCrop(224),
+    "pad 16, reflected": lambda: T.Pad(16, padding_mode="reflect"),
+    "resize to 224": lambda: T.Resize((224, 224)),
+    "resized crop 224": lambda: T.RandomResizedCrop(224),
+    "rotation": lambda: T.RandomRotation(30, LINEAR),
+    "affine": lambda: T.RandomAffine(15, (0.1, 0.1), (0.8, 1.2), 10, LINEAR),
+    "perspective": lambda: T.RandomPerspective(0.5, 1.0, LINEAR),
+    "elastic": lambda: T.ElasticTransform(50.0, 5.0, LINEAR),
+    "jitter": lambda: T.ColorJitter(0.4, 0.4, 0.4, 0.1),
+    "brightness": lambda: T.ColorJitter(brightness=0.4),
+    "contrast": lambda: T.ColorJitter(contrast=0.4),
+    "saturation": lambda: T.ColorJitter(saturation=0.4),
+    "hue": lambda: T.ColorJitter(hue=0.1),
+    "photometric distortion": lambda: T.RandomPhotometricDistort(p=1.0),
+    "greyscale": lambda: T.Grayscale(3),
+    "Gaussian blur 5": lambda: T.GaussianBlur(5, (0.1, 2.0)),
+    "Gaussian blur 23": lambda: T.GaussianBlur(23, (0.1, 2.0)),
+    "invert": lambda: T.RandomInvert(1.0),
+    "posterize": lambda: T.RandomPosterize(4, 1.0),
+    "solarize": lambda: T.RandomSolarize(128, 1.0),
+    "sharpness": lambda: T.RandomAdjustSharpness(2.0, 1.0),
+    "autocontrast": lambda: T.RandomAutocontrast(1.0),
+    "equalize": lambda: T.RandomEqualize(1.0),
+    "AutoAugment": lambda: T.AutoAugment(interpolation=LINEAR),
+    "RandAugment": lambda: T.RandAugment(interpolation=LINEAR),
+    "TrivialAugment": lambda: T.TrivialAugmentWide(interpolation=LINEAR),
+    "normalize": lambda: T.Compose([T.ToDtype(**FLOAT), T.Normalize(MEAN, STD)]),
+    "erasing": lambda: T.Compose([T.ToDtype(**FLOAT), T.RandomErasing(1.0)]),
+}
+
+
+def classification(*augments):
+    return T.Compose(
+        [
+            T.RandomResizedCrop(224),
+            T.RandomHorizontalFlip(),
+            *augments,
+            T.ToDtype(**FLOAT),
+            T.Normalize(MEAN, STD),
+            T.RandomErasing(0.1),
+        ]
+    )
+
+
+RECIPES = {
+    "crop and flip": classification,
+    "TrivialAugment": lambda: classification(T.TrivialAugmentWide(interpolation=LINEAR)),
+    "RandAugment": lambda: classification(T.RandAugment(interpolation=LINEAR)),
+    "AutoAugment": lambda: classification(T.AutoAugment(interpolation=LINEAR)),
+    "SimCLR": lambda: T.Compose(
+        [
+            T.RandomResizedCrop(224),
+            T.RandomHorizontalFlip(),
+            T.RandomApply([T.ColorJitter(0.8, 0.8, 0.8, 0.2)], 0.8),
+            T.RandomGrayscale(0.2),
+            T.RandomApply([T.GaussianBlur(23, (0.1, 2.0))], 0.5),
+            T.ToDtype(**FLOAT),
+        ]
+    ),
+}
+
+# Of the reference training scripts, with masks or boxes.
+SEGMENTATION = {
+    "segmentation": lambda: [
+        T.RandomResize(260, 1040),
+        T.RandomHorizontalFlip(),
+        T.RandomCrop(480, pad_if_needed=True),
+        T.PILToTensor(),
+        T.ToDtype(**FLOAT),
+        T.Normalize(MEAN, STD),
+    ]
+}
+DETECTION = {
+    "detection, several sizes": lambda: [
+        T.RandomShortestSize(tuple(range(480, 801, 32)), max_size=1333),
+        T.RandomHorizontalFlip(),
+        T.PILToTensor(),
+        T.ToDtype(**FLOAT),
+    ],
+    "detection, large-scale jitter": lambda: [
+        T.ScaleJitter((1024, 1024)),
+        T.RandomCrop(1024, pad_if_needed=True),
+        T.RandomHorizontalFlip(),
+        T.PILToTensor(),
+        T.ToDtype(**FLOAT),
+    ],
+    "detection, SSD": lambda: [
+        T.RandomPhotometricDistort(),
+        T.RandomZoomOut(fill=(123, 117, 104)),
+        T.RandomIoUCrop(),
+        T.RandomHorizontalFlip(),
+        T.PILToTensor(),
+        T.ToDtype(**FLOAT),
+    ],
+}
+
+
+def with_targets(name, folder, opened):
+    """Return what runs a recipe with masks or boxes on images that `opened` reads; None if it is not one."""
+    if name not in SEGMENTATION | DETECTION:
+        return None
+    step = T.Compose((SEGMENTATION | DETECTION)[name]())
+    if name in SEGMENTATION:
+        masks = {path: mask_of(folder, path) for path in files_of(folder)}
+        return one_at_a_time(files_of(folder), lambda path: step(opened(path), tv_tensors.Mask(decode_image(masks[path]))))
+    rows = {path: boxes_of(folder, path) for path in files_of(folder)}
+
+    def one(path):
+        image, (boxes, labels) = opened(path), rows[path]
+        size = image.shape[-2:] if isinstance(image, torch.Tensor) else image.size[::-1]
+        target = {"boxes": tv_tensors.BoundingBoxes(boxes, format="XYXY", canvas_size=size), "labels": torch.tensor(labels)}
+        return step(image, target)
+
+    return one_at_a_time(files_of(folder), one)
+
+
+def opened(path):
+    return tv_tensors.Image(decode_jpeg(read_file(path), ImageReadMode.RGB))
+
+
+def op(name, images):
+    torch.set_num_threads(1)
+    if name not in OPS:
+        return None
+    return one_at_a_time([torch.from_numpy(image).permute(2, 0, 1).contiguous() for image in images], OPS[name]())
+
+
+def recipe(name, folder):
+    torch.set_num_threads(1)
+    if name not in RECIPES:
+        return with_targets(name, folder, opened)
+    step = RECIPES[name]()
+    return one_at_a_time(files_of(folder), lambda path: step(opened(path)))
+
+
+if __name__ == "__main__":
+    main(sys.modules[__name__])
