@@ -263,17 +263,29 @@ def test_boxes_outside_of_their_image_are_an_error(tmp_path):
             pipeline(image=np.zeros((20, 30, 3), np.uint8), bboxes=np.array(boxes, np.float32))
 
 
-def test_what_boxes_cannot_follow_is_an_error(tmp_path):
-    image, boxes = png(np.zeros((20, 30, 3), np.uint8)), npy(np.array([[1, 2, 5, 9]], np.float32))
-    path = write(tmp_path / "a.tar", [(image, boxes, npy(np.arange(1)))])
-    for step, why in (
-        (A.CoarseDropout(p=1), "boxes cannot follow, since a hole may hide them"),
-        (A.PadIfNeeded(40, 40, border_mode=cv2.BORDER_REFLECT_101), "boxes cannot follow padding_mode=reflect"),
-        (A.Rotate((9, 9), border_mode=cv2.BORDER_REFLECT, p=1), "cannot follow border=reflect"),
-    ):
-        pipeline = A.Compose([step, ToTensorV2()], bbox_params=A.BboxParams("pascal_voc"))
-        with pytest.raises(stoker.StokerError, match=why):
-            rows(path, pipeline, FIELDS[:3], boxes={"boxes.npy": ["labels.npy"]})
+@pytest.mark.parametrize(
+    "step, why",
+    [
+        (A.CoarseDropout((1, 1), (29, 29), (29, 29), p=1), "holes remove boxes"),
+        (A.PadIfNeeded(40, 40, border_mode=cv2.BORDER_REFLECT_101), "its border repeats boxes"),
+        (A.Rotate((90, 90), border_mode=cv2.BORDER_REFLECT, p=1), "its border repeats boxes"),
+    ],
+)
+def test_what_the_engine_does_not_do_to_boxes_stays_in_python(tmp_path, step, why):
+    array, box = np.zeros((30, 30, 3), np.uint8), np.array([[1, 2, 5, 9]], np.float32)
+    path = write(tmp_path / "a.tar", [(png(array), npy(box), npy(np.arange(1)))])
+    options = {"bbox_params": A.BboxParams("pascal_voc", label_fields=["labels"])}
+    pipeline, given = A.Compose([step, ToTensorV2()], **options), {"boxes": {"boxes.npy": ["labels.npy"]}}
+    with pytest.raises(Blocked, match=why):
+        T.pipeline_text(pipeline)
+    with pytest.raises(NotImplementedError, match="pass transforms="):
+        stoker.datasets.WebDataset(path, FIELDS[:3], pipeline, **given)
+    image, boxes, _ = stoker.datasets.WebDataset(path, FIELDS[:3], transforms=pipeline, **given)[0]
+    wanted = pipeline(image=array, bboxes=box, labels=[0])
+    assert torch.equal(image, wanted["image"])
+    assert np.allclose(boxes, np.asarray(wanted["bboxes"]).reshape(-1, 4), rtol=0, atol=1e-3)
+    with pytest.raises(Blocked, match=why):
+        T.pipeline_text(A.Compose([step, ToTensorV2()], keypoint_params=A.KeypointParams("xy", remove_invisible=False)))
 
 
 @pytest.mark.parametrize(

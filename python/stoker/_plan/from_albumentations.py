@@ -12,6 +12,7 @@ import contextlib
 import copy
 import math
 import numbers
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -125,8 +126,24 @@ def _whole(t: Any) -> Transform:
     if not steps or not isinstance(steps[-1], ToTensor) or sum(isinstance(step, ToTensor) for step in steps) > 1:
         why = "the result is an array of height x width x channels: only ToTensorV2 at the end, with p=1, makes a tensor"
         raise Blocked([Blocker(TRANSFORM, why, "end it with ToTensorV2()", t)])
+    if getattr(t, "processors", None):
+        _refuse_what_repeats_or_hides(t, T.Compose(steps[:-1])._spec())
     made = ToTensor(any(isinstance(step, MakesFloats) for step in steps))
     return T.Compose([*boxes.before, *steps[:-1], made, *boxes.end])
+
+
+# What the engine does not do to boxes and key points: those in a hole go, and those in such a border are there twice.
+_NOT_FOR_BOXES = {
+    r"\bdrop_holes\(": "holes remove boxes and key points, which the engine does not",
+    r"\b(padding_mode=(?!constant)|border=reflect)": "its border repeats boxes and key points, which the engine does not; use "
+    "border_mode=cv2.BORDER_CONSTANT",
+}
+
+
+def _refuse_what_repeats_or_hides(t: Any, text: str) -> None:
+    why = [reason for pattern, reason in _NOT_FOR_BOXES.items() if re.search(pattern, text)]
+    if why:
+        raise Blocked([Blocker(TRANSFORM, str(cannot(t, reason)), "", t) for reason in why])
 
 
 def _numbers_of(version: str) -> tuple[int, ...]:
