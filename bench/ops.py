@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each augmentation alone, and whole recipes from the file to the tensor, on one CPU, against the libraries that have them.
 
-    bench/ops.py FOLDER                        # an ImageFolder of photographs
+    bench/ops.py FOLDER                        # an ImageFolder of photographs, such as bench/photographs.py makes
     bench/ops.py                               # generated images
     bench/ops.py FOLDER --only rotation SimCLR --who stoker "torchvision v1"
 
@@ -201,6 +201,9 @@ def write(args: argparse.Namespace, data: str, results: dict[str, dict], names: 
         f"- Machine: {report.machine()}", f"- Versions: {report.versions()}", f"- Data: {data}",
         f"- CPU milliseconds per image, the best of {args.rounds} rounds in which the contestants took turns, each a process on the "
         "same CPU. Ops: 256 x 256 pixels in memory. Recipes: from the file to the tensor.",
+        "- Each library has its own arithmetic: Pillow's and torchvision's resizes filter where OpenCV's take two pixels, and "
+        'OpenCV blurs in integers. Stoker has torchvision\'s here, but for the last two recipes; "none" is what it needs without '
+        "any op, to copy an image into a batch, which the others do not do in ops.",
         *(f"- {note}" for note in notes), *(f"- {name} did not take part: {why}" for name, why in refused.items()), "",
         f"- {summary(results['op'], 2, 'Ops')}", f"- {summary(results['recipe'], 3, 'Recipes')}", "",
         "## Ops", "", *table(results["op"], names), "", "## Recipes", "", *table(results["recipe"], names), "",

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """torchvision's first transforms, on Pillow's images; with masks or boxes the second ones, on Pillow's images."""
 
+import random
 import sys
 
 from ops_harness import MEAN, STD, files_of, main, one_at_a_time
 from ops_torchvision_v2 import with_targets
-from PIL import Image
+from PIL import Image, ImageFilter
 from torchvision import transforms as T
 
 PACKAGES = []
@@ -13,12 +14,7 @@ NOTE = "Pillow images"
 LINEAR = T.InterpolationMode.BILINEAR
 
 
-def blur(sides, p):
-    return T.RandomApply([T.GaussianBlur(sides, (0.1, 2.0))], p)
-
-
 OPS = {
-    "none": lambda: T.Compose([]),
     "horizontal flip": lambda: T.RandomHorizontalFlip(1.0),
     "vertical flip": lambda: T.RandomVerticalFlip(1.0),
     "crop 224": lambda: T.RandomCrop(224),
@@ -65,14 +61,26 @@ def classification(augment):
     )
 
 
-def contrastive(size, scale, blurred):
+class PillowBlur:
+    """As DINO has it."""
+
+    def __init__(self, p):
+        self.p = p
+
+    def __call__(self, image):
+        if random.random() > self.p:
+            return image
+        return image.filter(ImageFilter.GaussianBlur(random.uniform(0.1, 2.0)))
+
+
+def view(size, scale, blurred):
     return T.Compose(
         [
             T.RandomResizedCrop(size, scale, interpolation=T.InterpolationMode.BICUBIC),
             T.RandomHorizontalFlip(),
             T.RandomApply([T.ColorJitter(0.4, 0.4, 0.2, 0.1)], 0.8),
             T.RandomGrayscale(0.2),
-            blur(23, blurred),
+            PillowBlur(blurred),
             T.ToTensor(),
             T.Normalize(MEAN, STD),
         ]
@@ -89,8 +97,8 @@ class Views:
     """Several crops of one image, as DINO has them."""
 
     def __init__(self):
-        self.steps = [contrastive(224, (0.4, 1.0), 1.0), contrastive(224, (0.4, 1.0), 0.1)]
-        self.steps += [contrastive(96, (0.05, 0.4), 0.5)] * 6
+        self.steps = [view(224, (0.4, 1.0), 1.0), view(224, (0.4, 1.0), 0.1)]
+        self.steps += [view(96, (0.05, 0.4), 0.5)] * 6
 
     def __call__(self, image):
         return [step(image) for step in self.steps]
@@ -107,7 +115,7 @@ RECIPES = {
             T.RandomHorizontalFlip(),
             T.RandomApply([T.ColorJitter(0.8, 0.8, 0.8, 0.2)], 0.8),
             T.RandomGrayscale(0.2),
-            blur(23, 0.5),
+            T.RandomApply([T.GaussianBlur(23, (0.1, 2.0))], 0.5),
             T.ToTensor(),
         ]
     ),
