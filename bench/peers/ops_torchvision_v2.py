@@ -5,6 +5,7 @@ import sys
 
 import torch
 from ops_harness import MEAN, STD, boxes_of, files_of, main, mask_of, one_at_a_time
+from ops_of_torchvision import ops_of
 from torchvision import tv_tensors
 from torchvision.io import ImageReadMode, decode_image, decode_jpeg, read_file
 from torchvision.transforms import v2 as T
@@ -14,35 +15,8 @@ NOTE = "uint8 tensors"
 LINEAR = T.InterpolationMode.BILINEAR
 FLOAT = {"dtype": torch.float32, "scale": True}
 
-OPS = {
-    "horizontal flip": lambda: T.RandomHorizontalFlip(1.0),
-    "vertical flip": lambda: T.RandomVerticalFlip(1.0),
-    "crop 224": lambda: T.RandomCrop(224),
-    "pad 16, reflected": lambda: T.Pad(16, padding_mode="reflect"),
-    "resize to 224": lambda: T.Resize((224, 224)),
-    "resized crop 224": lambda: T.RandomResizedCrop(224),
-    "rotation": lambda: T.RandomRotation(30, LINEAR),
-    "affine": lambda: T.RandomAffine(15, (0.1, 0.1), (0.8, 1.2), 10, LINEAR),
-    "perspective": lambda: T.RandomPerspective(0.5, 1.0, LINEAR),
-    "elastic": lambda: T.ElasticTransform(50.0, 5.0, LINEAR),
-    "jitter": lambda: T.ColorJitter(0.4, 0.4, 0.4, 0.1),
-    "brightness": lambda: T.ColorJitter(brightness=0.4),
-    "contrast": lambda: T.ColorJitter(contrast=0.4),
-    "saturation": lambda: T.ColorJitter(saturation=0.4),
-    "hue": lambda: T.ColorJitter(hue=0.1),
+OPS = ops_of(T) | {
     "photometric distortion": lambda: T.RandomPhotometricDistort(p=1.0),
-    "greyscale": lambda: T.Grayscale(3),
-    "Gaussian blur 5": lambda: T.GaussianBlur(5, (0.1, 2.0)),
-    "Gaussian blur 23": lambda: T.GaussianBlur(23, (0.1, 2.0)),
-    "invert": lambda: T.RandomInvert(1.0),
-    "posterize": lambda: T.RandomPosterize(4, 1.0),
-    "solarize": lambda: T.RandomSolarize(128, 1.0),
-    "sharpness": lambda: T.RandomAdjustSharpness(2.0, 1.0),
-    "autocontrast": lambda: T.RandomAutocontrast(1.0),
-    "equalize": lambda: T.RandomEqualize(1.0),
-    "AutoAugment": lambda: T.AutoAugment(interpolation=LINEAR),
-    "RandAugment": lambda: T.RandAugment(interpolation=LINEAR),
-    "TrivialAugment": lambda: T.TrivialAugmentWide(interpolation=LINEAR),
     "normalize": lambda: T.Compose([T.ToDtype(**FLOAT), T.Normalize(MEAN, STD)]),
     "erasing": lambda: T.Compose([T.ToDtype(**FLOAT), T.RandomErasing(1.0)]),
 }
