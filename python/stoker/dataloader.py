@@ -60,12 +60,11 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
 
     The engine does all the work for stoker.datasets, and for torchvision's DatasetFolder, ImageFolder, ImageNet,
     CIFAR10, CIFAR100, MNIST, FashionMNIST, KMNIST and EMNIST with transforms that the engine has, for its segmentation
-    datasets in wrap_dataset_for_transforms_v2, and torch's Subset
-    and ConcatDataset of these. They are read as they are at `iter()`: changes made in the meantime count. From a
-    TensorDataset, and Subset and ConcatDataset of it, whole batches are gathered in this process. Any other
-    Dataset or IterableDataset, and one with overridden methods, runs in Python, in this process or in worker
-    processes, as in torch; images that it opens with Pillow are lazy there (`stoker.lazy_images`). `explain()`
-    shows what runs where, and why.
+    datasets in wrap_dataset_for_transforms_v2, and torch's Subset and ConcatDataset of these. They are read as they are
+    at `iter()`: changes made in the meantime count. From a TensorDataset, and Subset and ConcatDataset of it, whole
+    batches are gathered in this process. Any other Dataset or IterableDataset, and one with overridden methods, runs in
+    Python, in this process or in worker processes, as in torch; images that it opens with Pillow are lazy there
+    (`stoker.lazy_images`). `explain()` shows what runs where, and why.
 
     Args (data and batches):
         dataset: The dataset.

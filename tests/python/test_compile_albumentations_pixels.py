@@ -77,6 +77,25 @@ def fixed(rng):
     yield A.GaussNoise(same(0), u(-0.5, 0.5), p=1)
 
 
+@pytest.mark.parametrize("width", range(1, 9))
+def test_ends_of_rows(width):
+    """OpenCV rounds products there that it fuses with their sums elsewhere: where thirds and sixths are added, half of a level
+    is reached often."""
+    rng = np.random.default_rng(width)
+    image = rng.integers(0, 256, (300, width, 3), np.uint8)
+    for _ in range(12):
+        angle, direction = same(float(rng.uniform(0, 360))), same(float(rng.uniform(-1, 1)))
+        side = 2 * int(rng.integers(1, 5)) + 1
+        alpha, light = same(float(rng.uniform(0, 1))), same(float(rng.uniform(0, 2)))
+        for step in (
+            A.MotionBlur((side, side), allow_shifted=False, angle_range=angle, direction_range=direction, p=1),
+            A.Sharpen(alpha, light, p=1),
+            A.Emboss(alpha, light, p=1),
+        ):
+            ours = torch.as_tensor(apply(compose(step), image))
+            assert torch.equal(ours, compose(step)(image=image)["image"]), step
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_what_draws_nothing_gives_albumentations_bytes(seed):
     images = [*pictures(20, seed), np.full((1, 1, 3), 200, np.uint8)]

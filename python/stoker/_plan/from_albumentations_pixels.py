@@ -26,13 +26,15 @@ _compared: dict[Any, bool] = {}  # by the class and what was compared
 
 
 def _samples() -> list[Any]:
-    """Return small images: noise, a smooth one, and one of few values."""
+    """Return small images: noise, a smooth one, one of few values, and one with many ends of rows, where OpenCV has other
+    loops."""
     rng = np.random.default_rng(5)
     y, x = np.mgrid[:61, :83]
     smooth = np.stack([x * 3, y * 4, 255 - x - 2 * y], 2).astype(np.uint8)
     noise = rng.integers(0, 256, (37, 150, 3), np.uint8)
     few = rng.integers(100, 109, (16, 19, 3), np.uint8) * np.array([1, 2, 1], np.uint8)
-    return [noise, smooth, few]
+    narrow = rng.integers(0, 256, (211, 5, 3), np.uint8)
+    return [noise, smooth, few, narrow]
 
 
 def _agrees(kind: type, pairs: Iterable[_Pair]) -> bool:
