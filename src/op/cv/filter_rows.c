@@ -121,7 +121,7 @@ static void weigh_fused(uint8_t *restrict out, const uint8_t *const *tap, const 
     }
 }
 
-/* OpenCV fuses products and sums where it takes four values at once, and rounds both at the end of a row. */
+/* OpenCV fuses products and sums where it takes four values at once, but not at the ends of rows. */
 static void weigh(uint8_t *restrict out, const uint8_t *const *tap, const struct st_cv_tap *of,
                   int32_t count, size_t bytes)
 {
