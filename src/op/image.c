@@ -9,7 +9,6 @@
 #include "base/text.h"
 #include "codec/jpeg/kernels.h"
 #include "op/resize/resize_cv.h"
-#include "op/geometry/warp_rows.h"
 
 #include <string.h>
 
@@ -267,11 +266,12 @@ static int make(struct st_image *image, struct stoker_error *err)
     int rc = settle_size(image, err);
     if (rc < 0 || !image->pending_count)
         return rc;
-    if (!image->owned)
+    if (!image->owned && image->pending[0].kind != ST_PENDING_WARP)
         rc = copy_turned(image, (struct st_turn){0}, err);
     if (rc >= 0 && st_pending_run(image->pending, image->pending_count, st_colour_rows_of(work),
-                                  &work->arena, &image->pixels) < 0)
+                                  st_warp_rows_of(work), &work->arena, &image->pixels) < 0)
         rc = no_memory(st_image_width(image), st_image_height(image), err);
+    image->owned = image->owned || rc >= 0;
     image->pending_count = 0;
     return rc;
 }
@@ -310,8 +310,14 @@ void st_image_set(struct st_image *image, struct st_view pixels, bool any_side)
 int st_image_do(struct st_image *image, struct st_pending op, struct stoker_error *err)
 {
     const int rc = image->pending_count == ST_PENDING_MAX ? make(image, err) : STOKER_OK;
-    if (rc >= 0 && !image->numbers && !image->boxes)
-        image->pending[image->pending_count++] = op;
+    if (rc < 0 || image->numbers || image->boxes)
+        return rc;
+    if (op.kind == ST_PENDING_WARP) {
+        op.mirror = image->mirror;
+        op.flip = image->flip;
+        image->mirror = image->flip = false;
+    }
+    image->pending[image->pending_count++] = op;
     return rc;
 }
 

@@ -7,6 +7,10 @@
 #include "op/colour/tables.h"
 #include "op/filter/blur.h"
 #include "op/filter/sharpness.h"
+#include "op/geometry/turn.h"
+#include "op/geometry/warp_pixels.h"
+
+#include <inttypes.h>
 
 /* Adds an op that replaces each value by another. */
 static bool add_table(struct st_tables *tables, const struct st_pending *op)
@@ -22,8 +26,27 @@ static bool add_table(struct st_tables *tables, const struct st_pending *op)
     }
 }
 
+/* What lies between rows that are far apart is not copied. */
+static bool is_scattered(const struct st_view *view)
+{
+    return (uint64_t)imaxabs(view->stride) * (uint64_t)view->height > INT32_MAX;
+}
+
+static int run_warp(const struct st_pending *op, const struct st_warp_rows *rows, struct st_arena *arena,
+                    struct st_view *pixels)
+{
+    const struct st_turn turn = {.mirror = op->mirror, .flip = op->flip};
+    struct st_view in = *pixels;
+    if ((st_turn_needed(turn) || is_scattered(pixels)) && !st_turn_view(turn, pixels, arena, &in))
+        return STOKER_ENOMEM;
+    return st_view_take(pixels, arena, in.width, in.height, in.channels) &&
+                   st_warp_pixels(rows, &op->warp, arena, &in, pixels)
+               ? STOKER_OK
+               : STOKER_ENOMEM;
+}
+
 int st_pending_run(const struct st_pending *pending, uint32_t count, const struct st_colour_rows *rows,
-                 struct st_arena *arena, struct st_view *pixels)
+                   const struct st_warp_rows *warp, struct st_arena *arena, struct st_view *pixels)
 {
     struct st_tables tables;
     int rc = STOKER_OK;
@@ -39,6 +62,7 @@ int st_pending_run(const struct st_pending *pending, uint32_t count, const struc
         case ST_PENDING_BLUR: rc = st_blur(op->across, op->down, op->sigma, arena, pixels); break;
         case ST_PENDING_SHARPNESS: rc = st_sharpness(rows, op->factor, arena, pixels); break;
         case ST_PENDING_PERMUTE: st_colour_permute(pixels, op->level); break;
+        case ST_PENDING_WARP: rc = run_warp(op, warp, arena, pixels); break;
         default:
             if (pixels->channels == 3)
                 st_colour_grey3(rows, pixels);
