@@ -20,6 +20,7 @@ static bool add_table(struct st_tables *tables, const struct st_pending *op)
     case ST_PENDING_CONTRAST: st_tables_contrast(tables, op->factor); return true;
     case ST_PENDING_SOLARIZE: st_tables_solarize(tables, op->level); return true;
     case ST_PENDING_POSTERIZE: st_tables_posterize(tables, op->level); return true;
+    case ST_PENDING_LIGHTEN: st_tables_lighten(tables, op->level); return true;
     case ST_PENDING_AUTOCONTRAST: st_tables_autocontrast(tables); return true;
     case ST_PENDING_EQUALIZE: st_tables_equalize(tables); return true;
     default: return false;
