@@ -36,7 +36,7 @@ int st_pending_run(const struct st_pending *pending, uint32_t count, const struc
         switch (op->kind) {
         case ST_PENDING_SATURATION: st_colour_saturation(rows, pixels, op->factor); break;
         case ST_PENDING_HUE: st_colour_hue(rows, pixels, op->factor); break;
-        case ST_PENDING_BLUR: rc = st_blur(op->across, op->down, op->sigma, arena, pixels); break;
+        case ST_PENDING_BLUR: rc = st_blur(rows, op->across, op->down, op->sigma, arena, pixels); break;
         case ST_PENDING_SHARPNESS: rc = st_sharpness(rows, op->factor, arena, pixels); break;
         case ST_PENDING_PERMUTE: st_colour_permute(pixels, op->level); break;
         default:

@@ -4,6 +4,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "op/colour/blur_rows.h"
 #include "op/colour/colour.h"
 #include "op/colour/replace.h"
 
@@ -306,4 +307,6 @@ const struct st_colour_rows ST_COLOUR_ROWS = {
     .histogram = histogram,
     .sharpen = sharpen,
     .box = box,
+    .blur_down = blur_down,
+    .blur_across = blur_across,
 };
