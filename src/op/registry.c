@@ -16,7 +16,7 @@
     X(sanitize_bounding_boxes) X(clamp_bounding_boxes) X(convert_bounding_box_format) \
     X(begin_boxes) X(filter_boxes) \
     X(random_turn) X(pad) X(pad_if_needed) X(color_jitter) X(grayscale) \
-    X(random_grayscale) X(gaussian_blur) X(pillow_blur) X(random_erasing) \
+    X(random_grayscale) X(gaussian_blur) X(pillow_blur) X(jpeg) X(random_erasing) \
     X(random_invert) X(random_posterize) X(random_solarize) \
     X(random_autocontrast) X(random_equalize) X(random_adjust_sharpness) \
     X(auto_augment) X(rand_augment) X(trivial_augment_wide) X(timm_augment) \

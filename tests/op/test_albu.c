@@ -44,6 +44,7 @@ static const char *const ops[] = {
     "albu_motion_blur side=3,9 shifted=1",
     "albu_sharpen alpha=0,1 lightness=0,2",
     "albu_emboss alpha=0,1 strength=0,2",
+    "jpeg quality=1,100 swapped=1",
 };
 
 static bool agree(const char *op, const struct st_view *in, uint64_t seed, struct st_work *works, int count)

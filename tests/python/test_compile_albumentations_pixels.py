@@ -74,6 +74,7 @@ def fixed(rng):
     yield A.GaussianBlur(sigma_limit=sigma, p=1)
     yield A.Sharpen(u(0, 1), u(0, 2), p=1)
     yield A.Emboss(u(0, 1), u(0, 2), p=1)
+    yield A.ImageCompression("jpeg", same(int(rng.integers(1, 101))), p=1)
     yield A.GaussNoise(same(0), u(-0.5, 0.5), p=1)
 
 
@@ -131,6 +132,7 @@ def test_one_after_the_other(tmp_path):
 
 ONE = np.full((2, 3, 3), (120, 30, 200), np.uint8)
 WIDE = np.repeat(np.repeat(np.array([[[90, 160, 70], [40, 20, 200]]], np.uint8), 8, 0), 8, 1)
+SLOPES = np.random.default_rng(2).integers(0, 256, (24, 24, 3), np.uint8)
 POINTS = WIDE * (np.arange(16)[None, :, None] % 5 < 3)
 # Steps that draw, an image, and by how much values are divided so that there are not too many outcomes.
 DRAWN = {
@@ -151,6 +153,7 @@ DRAWN = {
     "channels less": (A.ChannelDropout((1, 2), fill=9, p=1), ONE, 1),
     "noise": (A.GaussNoise((0.01, 0.05), p=1), ONE, 8),
     "grey noise": (A.GaussNoise((0.02, 0.02), (-0.01, 0.01), per_channel=False, p=1), ONE, 2),
+    "losses": (A.ImageCompression(quality_range=(30, 42), p=1), SLOPES, 1),
     "means": (A.Blur((3, 9), p=1), WIDE, 1),
     "medians": (A.MedianBlur((3, 9), p=1), POINTS, 1),
     "blurs": (A.GaussianBlur((3, 6), (0.3, 2), p=1), WIDE, 16),
@@ -189,6 +192,7 @@ def test_noise_is_of_each_pixel():
 NAN = float("nan")
 REFUSED = {
     "noise of blocks": (A.GaussNoise(noise_scale_factor=0.5), "noise_scale_factor=0.5"),
+    "webp": (A.ImageCompression("webp"), "compression_type='webp'"),
     "another equalize": (A.Equalize(mode="pil"), "mode='pil'"),
     "a part": (A.Equalize(mask=np.zeros((5, 5), np.uint8)), "mask is given"),
     "another grey": (A.ToGray(method="pca"), "method='pca'"),
@@ -219,6 +223,7 @@ CHANGED = {
     "blur_limit": A.Blur,
     "sigma_limit": A.GaussianBlur,
     "alpha": A.Sharpen,
+    "quality_range": A.ImageCompression,
 }
 
 
