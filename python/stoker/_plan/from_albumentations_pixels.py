@@ -181,10 +181,11 @@ def _jitter(t: Any) -> Transform:
 
 
 def _grey(t: Any) -> Transform:
-    if t.method != "weighted_average" or t.num_output_channels != 3:
+    if t.method not in ("weighted_average", "from_lab", "desaturation", "average", "max") or t.num_output_channels != 3:
         raise cannot(t, f"method={t.method!r} with num_output_channels={t.num_output_channels!r}")
-    _compare(t, "", lambda: [({}, EngineOp("albu_grey"))])
-    return EngineOp("albu_grey")
+    step = EngineOp("albu_grey", method=t.method)
+    _compare(t, t.method, lambda: [({"method": t.method}, step)])
+    return step
 
 
 def _shuffle(t: Any) -> Transform:
@@ -272,6 +273,26 @@ def _noise(t: Any) -> Transform:
     return EngineOp("albu_noise", grey=not is_on(t, "per_channel"), **limits)
 
 
+_FILTERS = {0: "cv_nearest", 1: "cv_linear", 3: "cv_area"}  # by OpenCV's numbers
+
+
+def _downscale(t: Any) -> Transform:
+    pair = t.interpolation_pair
+    down, up = _FILTERS.get(pair["downscale"]), _FILTERS.get(pair["upscale"])
+    if down is None or up is None:
+        raise cannot(t, f"interpolation_pair={pair!r} has others than cv2.INTER_NEAREST, INTER_LINEAR and INTER_AREA")
+
+    def pairs() -> Iterable[_Pair]:
+        for scale in (0.25, 0.5, 0.2, 0.31, 0.613, 0.77, 0.953):
+            yield {"scale_range": _same(scale), "interpolation_pair": pair}, EngineOp(
+                "albu_downscale", scale=_same(scale), down=down, up=up
+            )
+
+    limits = _range(t, "scale_range", 1e-4, 1)
+    _compare(t, (down, up), pairs)
+    return EngineOp("albu_downscale", scale=limits, down=down, up=up)
+
+
 def _compression(t: Any) -> Transform:
     """Albumentations gives OpenCV, whose first channel is blue, arrays whose first channel is red."""
     if t.compression_type != "jpeg":
@@ -290,6 +311,7 @@ register("Blur", _blur("albu_box_blur", 255))
 register("ChannelDropout", _drop_channels)
 register("ChannelShuffle", _shuffle)
 register("ColorJitter", _jitter)
+register("Downscale", _downscale)
 register("Emboss", _edges("albu_emboss", "strength", "strength"))
 register("Equalize", _equalize)
 register("GaussNoise", _noise)
