@@ -375,7 +375,7 @@ static int resize_as_cv(struct st_image *image, int32_t width, int32_t height, e
         return rc;
     if (!st_view_take(&out, arena, width, height, in.channels))
         return no_memory(width, height, err);
-    rc = st_cv_resize_view(image->numbers ? ST_FILTER_CV_NEAREST : filter, &in, &out, arena, err);
+    rc = st_cv_resize_view(image->numbers ? ST_FILTER_CV_NEAREST : filter, 0, &in, &out, arena, err);
     if (rc >= 0)
         st_image_set(image, out, false);
     return rc;
