@@ -11,54 +11,12 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import numpy as np
-
 from .. import transforms as T
-from .._steps import single
 from .._steps.base import Transform
 from .._steps.engine_op import EngineOp
 from .from_albumentations import cannot, checked, is_on, number, register, several
-
-_Pair = tuple[dict[str, Any], Transform]  # options of Albumentations' class, and what is to have the same results
-_compared: dict[Any, bool] = {}  # by the class and what was compared
-
-# ---- comparing ----
-
-
-def _samples() -> list[Any]:
-    """Return small images: noise, a smooth one, one of few values, and one with many ends of rows, where OpenCV has other
-    loops."""
-    rng = np.random.default_rng(5)
-    y, x = np.mgrid[:61, :83]
-    smooth = np.stack([x * 3, y * 4, 255 - x - 2 * y], 2).astype(np.uint8)
-    noise = rng.integers(0, 256, (37, 150, 3), np.uint8)
-    few = rng.integers(100, 109, (16, 19, 3), np.uint8) * np.array([1, 2, 1], np.uint8)
-    narrow = rng.integers(0, 256, (211, 5, 3), np.uint8)
-    return [noise, smooth, few, narrow]
-
-
-def _agrees(kind: type, pairs: Iterable[_Pair]) -> bool:
-    for options, ours in pairs:
-        theirs = kind(**options, p=1.0)
-        for image in _samples():
-            wanted = theirs(image=image.copy())["image"]
-            got = single.run(ours._spec(), image, 0, seed=0, dtype=None, memory_format=None, pillow=13)
-            if wanted.dtype != np.uint8 or not np.array_equal(wanted, got.transpose(1, 2, 0)):
-                return False
-    return True
-
-
-def _compare(t: Any, what: Any, pairs: Callable[[], Iterable[_Pair]]) -> None:
-    """Raise if a step without anything to draw does not give the bytes of Albumentations' class with these options."""
-    key = type(t), what
-    if key not in _compared:
-        try:
-            _compared[key] = _agrees(type(t), pairs())
-        except Exception:  # a version with other options
-            _compared[key] = False
-    if not _compared[key]:
-        raise cannot(t, "the versions of Albumentations and OpenCV that are installed calculate in another way than the engine")
-
+from .from_albumentations_compared import Pair as _Pair
+from .from_albumentations_compared import compare as _compare
 
 # ---- parameters ----
 
