@@ -70,6 +70,7 @@ struct st_image {
     struct st_numbers *numbers; /* not NULL: a mask, whose pixels are numbers. It is moved like its image
                                    (resized by the nearest pixels), and its values never change */
     struct st_boxes *boxes; /* not NULL: boxes in an image without pixels. Ops move them at once */
+    struct st_region *by_boxes; /* of an op that is by_boxes: the crop; NULL: the sample has no boxes */
     /* remaining work, in this order */
     struct st_region crop; /* of the image after its turn */
     bool resized;
@@ -94,9 +95,10 @@ void st_image_number(const struct st_image *mask, uint8_t number, uint8_t pixel[
  * outlive the image. */
 void st_image_wrap(struct st_image *image, struct st_work *work, struct st_view pixels);
 /* An image of pixels in memory: rows of `channels` (1 to 4) interleaved bytes without gaps. They are
- * converted to RGB like Pillow's convert("RGB"): grey is tripled, alpha is dropped. */
+ * converted to RGB like Pillow's convert("RGB"): grey is tripled, alpha is dropped. RGB that outlives the
+ * image, with 64 more readable bytes (`followed`), is not copied. */
 int st_image_raw(struct st_image *image, struct st_work *work, struct st_bytes bytes, int64_t width,
-                 int64_t height, int64_t channels, struct stoker_error *err);
+                 int64_t height, int64_t channels, bool followed, struct stoker_error *err);
 int32_t st_image_width(const struct st_image *image);
 int32_t st_image_height(const struct st_image *image);
 int32_t st_image_channels(const struct st_image *image); /* 3 while encoded */

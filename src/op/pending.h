@@ -13,8 +13,8 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/pixels.h"
+#include "op/colour/tables.h"
 
-struct st_colour_rows;
 struct st_warp_rows;
 
 enum st_pending_kind {
@@ -64,9 +64,29 @@ static inline uint32_t st_solarize_level(double threshold)
 /* The level of posterize that keeps the highest `bits`, 0 to 8. */
 static inline uint32_t st_posterize_mask(int32_t bits) { return 256 - (1u << (8 - bits)); }
 
-/* Runs the ops in order on writable pixels (if the first is a warp, they need not be); blur, sharpness
- * and warps replace the pixels by new ones from the arena. Returns STOKER_ENOMEM or STOKER_OK. */
+/* What is still to be done to each row, whatever the others hold. */
+struct st_row_changes {
+    const struct st_colour_rows *rows;
+    int32_t channels;
+    uint32_t count;
+    struct st_row_change {
+        enum st_pending_kind kind; /* ST_PENDING_KINDS: replaces values */
+        float factor;
+        uint32_t level;
+        struct st_replacement values;
+    } list[ST_PENDING_MAX];
+};
+
+/* Runs the ops up to the last one that has to see all pixels, and leaves the rest in `changes`, which the
+ * arena outlives. The pixels, unless they are `*owned`, are not modified but replaced by new ones from
+ * the arena. Returns STOKER_ENOMEM or STOKER_OK. */
+int st_pending_begin(const struct st_pending *pending, uint32_t count, const struct st_colour_rows *rows,
+                     const struct st_warp_rows *warp, struct st_arena *arena, struct st_view *pixels,
+                     bool *owned, struct st_row_changes *changes);
+void st_row_change(const struct st_row_changes *changes, uint8_t *row, int32_t width);
+/* Runs all of them. */
 int st_pending_run(const struct st_pending *pending, uint32_t count, const struct st_colour_rows *rows,
-                   const struct st_warp_rows *warp, struct st_arena *arena, struct st_view *pixels);
+                   const struct st_warp_rows *warp, struct st_arena *arena, struct st_view *pixels,
+                   bool *owned);
 
 #endif

@@ -253,7 +253,7 @@ void batch_row(struct random_batch *b, uint32_t row, const struct row_wish *wish
     job.pending = put_pending(b, wish, last);
     if (st_resize_view(&wish->resize, kernels, &b->arena, &in, &out) ||
         st_pending_run(wish->pending, wish->pending_count, st_colour_rows_for(st_cpu_level()),
-                       st_warp_rows_for(st_cpu_level()), &b->arena, &out))
+                       st_warp_rows_for(st_cpu_level()), &b->arena, &out, &(bool){true}))
         abort();
     st_finish_view(&b->finish, kernels, &out, wish->mirror, wish->flip, &place);
     job.erases = erase_both(b, wish, &place);

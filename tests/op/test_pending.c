@@ -96,7 +96,7 @@ static void many(void)
     fine = fine && st_image_pixels(&image, false, false, &made, &err) == 0;
     struct st_view want = plain;
     fine = fine && st_pending_run(pending, 3 * ST_PENDING_MAX, st_colour_rows_for(ST_CPU_C), st_warp_rows_for(ST_CPU_C), &work.arena,
-                                  &want) == 0;
+                                  &want, &(bool){true}) == 0;
     for (int32_t y = 0; fine && y < 20; y++)
         fine = !memcmp(st_row(&made, y), st_row(&want, y), 31 * 3);
     ok(fine, "%d pending ops, in their order", 3 * ST_PENDING_MAX);

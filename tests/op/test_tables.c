@@ -148,7 +148,7 @@ static bool agrees(const struct st_colour_rows *rows, struct st_view in, const s
         } else {
             replace_plainly(&ops[k], &plain);
         }
-    const bool same = st_pending_run(ops, count, rows, st_warp_rows_for(ST_CPU_C), &arena, &made) == 0 && same_pixels(&made, &plain);
+    const bool same = st_pending_run(ops, count, rows, st_warp_rows_for(ST_CPU_C), &arena, &made, &(bool){true}) == 0 && same_pixels(&made, &plain);
     st_arena_free(&arena);
     free(plain.data);
     free(mine.data);

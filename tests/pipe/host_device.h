@@ -155,7 +155,10 @@ static void host_pending(const struct host_run *run, struct st_view *v)
     host_turn(v, job->mirror, job->flip);
     for (uint32_t k = 0; k < job->pending_count; k++, op++) {
         switch (op->kind) {
-        case ST_PENDING_SATURATION: st_colour_saturation(rows, v, op->factor); break;
+        case ST_PENDING_SATURATION:
+            for (int32_t y = 0; v->channels == 3 && y < v->height; y++)
+                rows->saturate(st_row(v, y), (size_t)v->width, op->factor);
+            break;
         case ST_PENDING_HUE:
             for (int32_t y = 0; v->channels == 3 && y < v->height; y++)
                 rows->hue(st_row(v, y), (size_t)v->width, (uint8_t)op->factor);
@@ -177,7 +180,7 @@ static void host_pending(const struct host_run *run, struct st_view *v)
             struct st_arena arena = {0};
             const struct st_pending same = {.kind = op->kind, .factor = op->factor, .level = op->level};
             const struct st_view in = *v;
-            host.wrong += st_pending_run(&same, 1, rows, NULL, &arena, v) != 0;
+            host.wrong += st_pending_run(&same, 1, rows, NULL, &arena, v, &(bool){true}) != 0;
             for (int32_t y = 0; v->data != in.data && y < in.height; y++)
                 memcpy(st_row(&in, y), st_row(v, y), (size_t)in.width * (size_t)in.channels);
             *v = in;
