@@ -76,9 +76,9 @@ struct st_row_changes {
     } list[ST_PENDING_MAX];
 };
 
-/* Runs the ops up to the last one that has to see all pixels, and leaves the rest in `changes`, which the
- * arena outlives. The pixels, unless they are `*owned`, are not modified but replaced by new ones from
- * the arena. Returns STOKER_ENOMEM or STOKER_OK. */
+/* Runs the ops up to the last one that has to see all pixels, and leaves the rest in `changes`, which
+ * the arena outlives. The pixels, unless they are `*owned`, are not modified but replaced by new ones
+ * from the arena. Returns STOKER_ENOMEM or STOKER_OK. */
 int st_pending_begin(const struct st_pending *pending, uint32_t count, const struct st_colour_rows *rows,
                      const struct st_warp_rows *warp, struct st_arena *arena, struct st_view *pixels,
                      bool *owned, struct st_row_changes *changes);

@@ -51,8 +51,8 @@ struct st_colour_rows {
                     size_t count, int32_t channels, float factor);
     /* Means over boxes along a strip of `count` rows of ST_BOX_SIDE bytes. */
     void (*box)(uint8_t *out, const uint8_t *strip, int32_t count, struct st_box box);
-    /* The weighted sum of 2 * half + 1 rows of `count` bytes: the middle one first, then pairs around it,
-     * which share a weight. */
+    /* The weighted sum of 2 * half + 1 rows of `count` bytes: the middle one first, then pairs around
+     * it, which share a weight. */
     void (*blur_down)(float *out, const uint8_t *const *rows, size_t count, const float *weight,
                       int32_t half);
     /* The same along a row, which goes on for `half` pixels at both ends; rounded. */

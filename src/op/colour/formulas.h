@@ -18,7 +18,8 @@ static void fold(uint8_t *row, size_t count, uint32_t level, uint8_t mask)
     const uint8_t from = (uint8_t)level, none = level < 256 ? 0 : 255;
     for (size_t i = 0; i < count; i++) {
         const uint8_t value = row[i], inverted = (uint8_t)~value;
-        row[i] = (uint8_t)((value < from ? value : (uint8_t)((value & none) | (inverted & ~none))) & mask);
+        row[i] =
+            (uint8_t)((value < from ? value : (uint8_t)((value & none) | (inverted & ~none))) & mask);
     }
 }
 
@@ -28,7 +29,8 @@ static inline uint8_t on_line(uint8_t value, float mul, float add)
     return (uint8_t)(int32_t)(below > 0 ? below : 0);
 }
 
-static void line_plainly(uint8_t *row, size_t count, int32_t channels, const float *mul, const float *add)
+static void line_plainly(uint8_t *row, size_t count, int32_t channels, const float *mul,
+                         const float *add)
 {
     if (channels == 1)
         for (size_t i = 0; i < count; i++)
@@ -70,7 +72,8 @@ static inline void line32(uint8_t *row, const __m256 mul[3], const __m256 add[3]
             _mm256_add_ps(_mm256_mul_ps(value, mul[(first + k) % 3]), add[(first + k) % 3]);
         v[k] = _mm256_cvttps_epi32(_mm256_min_ps(exact, most));
     }
-    const __m256i words = _mm256_packus_epi16(_mm256_packs_epi32(v[0], v[1]), _mm256_packs_epi32(v[2], v[3]));
+    const __m256i words =
+        _mm256_packus_epi16(_mm256_packs_epi32(v[0], v[1]), _mm256_packs_epi32(v[2], v[3]));
     save32(row, _mm256_permutevar8x32_epi32(words, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)));
 }
 
