@@ -456,9 +456,12 @@ static int finish_changed(struct st_image *image, const struct st_finish *finish
         return no_memory(st_image_width(image), st_image_height(image), err);
     image->pending_count = 0;
     for (int32_t y = 0; y < pixels->height; y++) {
-        memcpy(row.data, st_row(pixels, y), (size_t)row.stride);
-        st_row_change(&changes, row.data, row.width);
-        st_finish_line(finish, work->kernels, row.data, image->mirror,
+        const uint8_t *from = st_row(pixels, y);
+        if (changes.count) {
+            from = memcpy(row.data, from, (size_t)row.stride);
+            st_row_change(&changes, row.data, row.width);
+        }
+        st_finish_line(finish, work->kernels, from, image->mirror,
                        image->flip ? pixels->height - 1 - y : y, place);
     }
     return STOKER_OK;
