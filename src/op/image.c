@@ -9,7 +9,6 @@
 #include "base/text.h"
 #include "codec/jpeg/kernels.h"
 #include "op/resize/resize_cv.h"
-#include "op/geometry/warp_rows.h"
 
 #include <string.h>
 
@@ -267,8 +266,8 @@ static int make(struct st_image *image, struct stoker_error *err)
     int rc = settle_size(image, err);
     if (rc < 0 || !image->pending_count)
         return rc;
-    if (st_pending_run(image->pending, image->pending_count, st_colour_rows_of(work), &work->arena,
-                       &image->pixels, &image->owned) < 0)
+    if (st_pending_run(image->pending, image->pending_count, st_colour_rows_of(work), st_warp_rows_of(work),
+                       &work->arena, &image->pixels, &image->owned) < 0)
         rc = no_memory(st_image_width(image), st_image_height(image), err);
     image->pending_count = 0;
     return rc;
@@ -308,8 +307,14 @@ void st_image_set(struct st_image *image, struct st_view pixels, bool any_side)
 int st_image_do(struct st_image *image, struct st_pending op, struct stoker_error *err)
 {
     const int rc = image->pending_count == ST_PENDING_MAX ? make(image, err) : STOKER_OK;
-    if (rc >= 0 && !image->numbers && !image->boxes)
-        image->pending[image->pending_count++] = op;
+    if (rc < 0 || image->numbers || image->boxes)
+        return rc;
+    if (op.kind == ST_PENDING_WARP) {
+        op.mirror = image->mirror;
+        op.flip = image->flip;
+        image->mirror = image->flip = false;
+    }
+    image->pending[image->pending_count++] = op;
     return rc;
 }
 
@@ -370,7 +375,7 @@ static int resize_as_cv(struct st_image *image, int32_t width, int32_t height, e
         return rc;
     if (!st_view_take(&out, arena, width, height, in.channels))
         return no_memory(width, height, err);
-    rc = st_cv_resize_view(image->numbers ? ST_FILTER_CV_NEAREST : filter, &in, &out, arena, err);
+    rc = st_cv_resize_view(image->numbers ? ST_FILTER_CV_NEAREST : filter, 0, &in, &out, arena, err);
     if (rc >= 0)
         st_image_set(image, out, false);
     return rc;
@@ -450,8 +455,8 @@ static int finish_changed(struct st_image *image, const struct st_finish *finish
     const struct st_view *pixels = &image->pixels;
     if (rc < 0)
         return rc;
-    if (st_pending_begin(image->pending, image->pending_count, st_colour_rows_of(work), &work->arena,
-                         &image->pixels, &image->owned, &changes) < 0 ||
+    if (st_pending_begin(image->pending, image->pending_count, st_colour_rows_of(work), st_warp_rows_of(work),
+                         &work->arena, &image->pixels, &image->owned, &changes) < 0 ||
         !st_view_take(&row, &work->arena, pixels->width, 1, pixels->channels))
         return no_memory(st_image_width(image), st_image_height(image), err);
     image->pending_count = 0;

@@ -75,6 +75,9 @@ struct st_op {
     /* The maximum size of its values in bytes. */
     uint64_t (*erase_most)(const void *self, const struct st_erase_into *into);
     bool pending; /* may record pending ops */
+    /* `run` on boxes chooses a crop and writes it to image->by_boxes; that on the image and on all else
+     * that follows it comes later, and reads it there. */
+    bool by_boxes;
     enum st_holds holds; /* whether it contains other ops, which the pipeline runs */
     /* holds: checks the number of inner ops; NULL: any number */
     int (*held)(const void *self, uint32_t count, struct stoker_error *err);

@@ -7,11 +7,14 @@
 #include "op/filter/blur.h"
 #include "op/filter/sharpness.h"
 #include "op/geometry/turn.h"
+#include "op/geometry/warp_pixels.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 struct run {
     const struct st_colour_rows *rows;
+    const struct st_warp_rows *warp;
     struct st_arena *arena;
     struct st_view *pixels;
     bool *owned;
@@ -138,12 +141,36 @@ static int run_filter(struct run *run, const struct st_pending *op)
     return rc;
 }
 
-int st_pending_begin(const struct st_pending *pending, uint32_t count, const struct st_colour_rows *rows,
-                     struct st_arena *arena, struct st_view *pixels, bool *owned,
-                     struct st_row_changes *changes)
+/* What lies between rows that are far apart is not copied. */
+static bool is_scattered(const struct st_view *view)
 {
-    struct run run = {
-        .rows = rows, .arena = arena, .pixels = pixels, .owned = owned, .changes = changes};
+    return (uint64_t)imaxabs(view->stride) * (uint64_t)view->height > INT32_MAX;
+}
+
+static int run_warp(struct run *run, const struct st_pending *op)
+{
+    const struct st_turn turn = {.mirror = op->mirror, .flip = op->flip};
+    const int rc = make_all(run);
+    struct st_view *pixels = run->pixels;
+    struct st_view in = *pixels;
+    if (rc < 0)
+        return rc;
+    if ((st_turn_needed(turn) || is_scattered(pixels)) && !st_turn_view(turn, pixels, run->arena, &in))
+        return STOKER_ENOMEM;
+    if (!st_view_take(pixels, run->arena, in.width, in.height, in.channels) ||
+        !st_warp_pixels(run->warp, &op->warp, run->arena, &in, pixels))
+        return STOKER_ENOMEM;
+    *run->owned = true;
+    st_tables_begin(&run->tables, run->rows, pixels);
+    return STOKER_OK;
+}
+
+int st_pending_begin(const struct st_pending *pending, uint32_t count, const struct st_colour_rows *rows,
+                     const struct st_warp_rows *warp, struct st_arena *arena, struct st_view *pixels,
+                     bool *owned, struct st_row_changes *changes)
+{
+    struct run run = {.rows = rows, .warp = warp, .arena = arena,
+                      .pixels = pixels, .owned = owned, .changes = changes};
     int rc = STOKER_OK;
     changes->rows = rows;
     changes->channels = pixels->channels;
@@ -153,6 +180,7 @@ int st_pending_begin(const struct st_pending *pending, uint32_t count, const str
         switch (pending[k].kind) {
         case ST_PENDING_BLUR:
         case ST_PENDING_SHARPNESS: rc = run_filter(&run, &pending[k]); break;
+        case ST_PENDING_WARP: rc = run_warp(&run, &pending[k]); break;
         case ST_PENDING_SATURATION:
         case ST_PENDING_HUE:
         case ST_PENDING_PERMUTE:
@@ -164,11 +192,12 @@ int st_pending_begin(const struct st_pending *pending, uint32_t count, const str
 }
 
 int st_pending_run(const struct st_pending *pending, uint32_t count, const struct st_colour_rows *rows,
-                   struct st_arena *arena, struct st_view *pixels, bool *owned)
+                   const struct st_warp_rows *warp, struct st_arena *arena, struct st_view *pixels,
+                   bool *owned)
 {
     struct st_row_changes changes;
-    struct run run = {
-        .rows = rows, .arena = arena, .pixels = pixels, .owned = owned, .changes = &changes};
-    const int rc = st_pending_begin(pending, count, rows, arena, pixels, owned, &changes);
+    struct run run = {.rows = rows, .warp = warp, .arena = arena,
+                      .pixels = pixels, .owned = owned, .changes = &changes};
+    const int rc = st_pending_begin(pending, count, rows, warp, arena, pixels, owned, &changes);
     return rc < 0 || !changes.count ? rc : make_changes(&run);
 }

@@ -1,8 +1,9 @@
-/* pending.h - ops on an image's values that are recorded and run later
+/* pending.h - ops on an image's values, and maps of its pixels, that are recorded and run later
  *
- * Like crops and resizes, changes of values are first recorded in the image (st_image_do) and run later
- * by whoever makes its pixels: st_pending_run here, or a device. None of them depends on the image's
- * orientation, so mirroring and flipping may come before or after.
+ * Like crops and resizes, they are first recorded in the image (st_image_do) and run later by whoever
+ * makes its pixels: st_pending_run here, or a device. None of them changes the image's size. Those on
+ * values do not depend on the image's orientation, so mirroring and flipping may come before or after;
+ * a map has recorded what was to be mirrored and flipped before it.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,6 +15,8 @@
 #include "base/pixels.h"
 #include "op/colour/tables.h"
 
+struct st_warp_rows;
+
 enum st_pending_kind {
     ST_PENDING_BRIGHTNESS, ST_PENDING_CONTRAST, ST_PENDING_SATURATION, ST_PENDING_HUE,
     ST_PENDING_GREY,    /* three equal channels; an image of one channel is unchanged */
@@ -22,10 +25,22 @@ enum st_pending_kind {
     ST_PENDING_POSTERIZE, /* keeps the bits of `level` */
     ST_PENDING_AUTOCONTRAST, ST_PENDING_EQUALIZE,
     ST_PENDING_PERMUTE,   /* channel k becomes that of digit k of `level`, in base 16 */
+    ST_PENDING_WARP,      /* pixels come from other places */
     ST_PENDING_KINDS
 };
 
 enum { ST_PENDING_MAX = 16 }; /* when full, the recorded ops are run first */
+
+/* How the pixel of a point between others is made of them. */
+enum st_mix { ST_MIX_NEAREST, ST_MIX_BILINEAR, ST_MIX_BICUBIC };
+
+/* Where pixels come from (geometry/warp.h: st_warp.map), and how they are made. */
+struct st_pixel_map {
+    double map[8];
+    bool perspective;
+    enum st_mix mix;
+    uint8_t fill[4]; /* of pixels that come from outside */
+};
 
 struct st_pending {
     enum st_pending_kind kind;
@@ -33,6 +48,8 @@ struct st_pending {
     uint32_t level;
     int32_t across, down;  /* blur: kernel widths, odd; half a kernel is smaller than the image */
     double sigma;
+    struct st_pixel_map warp;
+    bool mirror, flip;     /* warp: of the image, before */
 };
 
 /* The level of solarize for a threshold: i < threshold stays. Not for NaN. */
@@ -63,11 +80,12 @@ struct st_row_changes {
  * arena outlives. The pixels, unless they are `*owned`, are not modified but replaced by new ones from
  * the arena. Returns STOKER_ENOMEM or STOKER_OK. */
 int st_pending_begin(const struct st_pending *pending, uint32_t count, const struct st_colour_rows *rows,
-                     struct st_arena *arena, struct st_view *pixels, bool *owned,
-                     struct st_row_changes *changes);
+                     const struct st_warp_rows *warp, struct st_arena *arena, struct st_view *pixels,
+                     bool *owned, struct st_row_changes *changes);
 void st_row_change(const struct st_row_changes *changes, uint8_t *row, int32_t width);
 /* Runs all of them. */
 int st_pending_run(const struct st_pending *pending, uint32_t count, const struct st_colour_rows *rows,
-                   struct st_arena *arena, struct st_view *pixels, bool *owned);
+                   const struct st_warp_rows *warp, struct st_arena *arena, struct st_view *pixels,
+                   bool *owned);
 
 #endif

@@ -102,6 +102,8 @@ static void plans(void)
         {"scale_jitter target_size=8", "two numbers"},
         {"scale_jitter target_size=8,8 scale_range=2,1", "ascending"},
         {"random_zoom_out side_range=3,2", "ascending"},
+        {"random_iou_crop overlaps=0.5,1 trials=3; center_crop size=9; to_tensor", NULL},
+        {"to_tensor; random_erasing; random_iou_crop", "random_erasing"},
         {"random_zoom_out fill=1,2", "fill has 2"},
         {"elastic_transform alpha=20,-30 sigma=4 fill=1,2,3; elastic_transform sigma=0; to_tensor", NULL},
         {"to_tensor; elastic_transform", "before to_tensor"},
