@@ -71,6 +71,7 @@ _OF_IMAGES = {
         "RandomChannelPermutation": Shown("T.RandomChannelPermutation()", 3),
         "RandomPhotometricDistort": Shown("T.RandomPhotometricDistort()", 3),
         "GaussianBlur": Shown("T.GaussianBlur(13, sigma=(0.1, 4.0))", 3),
+        "JPEG": Shown("T.JPEG((1, 20))", 3),
     },
     "Automatic augmentation": {
         "AutoAugment": Shown("T.AutoAugment()", 3),

@@ -148,7 +148,7 @@ static int open_picture(struct st_work *work, const struct stoker_picture *pictu
 {
     const struct st_bytes bytes = {picture->data, picture->bytes};
     int rc = picture->channels ? st_image_raw(image, work, bytes, picture->width, picture->height,
-                                              picture->channels, err)
+                                              picture->channels, false, err)
                                : st_image_open(image, work, bytes, false, err);
     if (!rc && picture->crop_width)
         rc = st_image_crop(

@@ -133,7 +133,7 @@ static int open_image(struct st_worker *worker, const struct st_piece *piece, st
     if (rc)
         return rc;
     return st_image_raw(image, &worker->work, piece->bytes, piece->shape[1], piece->shape[0],
-                        piece->ndim == 3 ? piece->shape[2] : 1, err);
+                        piece->ndim == 3 ? piece->shape[2] : 1, piece->followed, err);
 }
 
 static int make_image(struct st_worker *worker, const struct st_piece *piece, uint64_t sample,

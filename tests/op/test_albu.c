@@ -35,6 +35,11 @@ static const char *const ops[] = {
     "albu_shift_hsv hue=-180,180 saturation=-255,255 value=-255,255",
     "albu_jitter brightness=0,2 contrast=0,2 saturation=0,3 hue=-0.5,0.5",
     "albu_grey",
+    "albu_grey method=from_lab",
+    "albu_grey method=desaturation",
+    "albu_grey method=average",
+    "albu_grey method=max",
+    "albu_downscale scale=0.7,0.95",
     "albu_noise",
     "albu_noise grey=1 mean=-0.5,0.5 std=0,1",
     "albu_box_blur side=3,31",
@@ -44,6 +49,7 @@ static const char *const ops[] = {
     "albu_motion_blur side=3,9 shifted=1",
     "albu_sharpen alpha=0,1 lightness=0,2",
     "albu_emboss alpha=0,1 strength=0,2",
+    "jpeg quality=1,100 swapped=1",
 };
 
 static bool agree(const char *op, const struct st_view *in, uint64_t seed, struct st_work *works, int count)
@@ -203,6 +209,8 @@ static void refusals(void)
         "albu_motion_blur direction=0.5,0.2",          "albu_gaussian_blur sigma=2,1",                "albu_gaussian_blur sigma=1,100",
         "albu_gaussian_blur side=3,1.5",               "albu_box_blur side=7,3",
         "albu_median_blur side=3,8",    "albu_sharpen alpha=0.5,0.2",
+        "albu_downscale scale=0.5,0.2",                "albu_downscale down=nearest",
+        "albu_downscale up=bicubic",
         "albu_emboss strength=0.5,0.2",                "albu_noise std=0.1,nan",
     };
     for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {

@@ -2,6 +2,7 @@
  * other. Bytes against Pillow: tests/python. */
 #include "op/colour/tables.h"
 #include "op/filter/sharpness.h"
+#include "op/geometry/warp_rows.h"
 #include "op/op_line.h"
 #include "tap.h"
 
@@ -146,7 +147,7 @@ static bool agrees(const struct st_colour_rows *rows, struct st_view in, const s
         } else {
             replace_plainly(&ops[k], &plain);
         }
-    const bool same = st_pending_run(ops, count, rows, &arena, &made) == 0 && same_pixels(&made, &plain);
+    const bool same = st_pending_run(ops, count, rows, st_warp_rows_for(ST_CPU_C), &arena, &made, &(bool){true}) == 0 && same_pixels(&made, &plain);
     st_arena_free(&arena);
     free(plain.data);
     free(mine.data);

@@ -11,54 +11,12 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import numpy as np
-
 from .. import transforms as T
-from .._steps import single
 from .._steps.base import Transform
 from .._steps.engine_op import EngineOp
 from .from_albumentations import cannot, checked, is_on, number, register, several
-
-_Pair = tuple[dict[str, Any], Transform]  # options of Albumentations' class, and what is to have the same results
-_compared: dict[Any, bool] = {}  # by the class and what was compared
-
-# ---- comparing ----
-
-
-def _samples() -> list[Any]:
-    """Return small images: noise, a smooth one, one of few values, and one with many ends of rows, where OpenCV has other
-    loops."""
-    rng = np.random.default_rng(5)
-    y, x = np.mgrid[:61, :83]
-    smooth = np.stack([x * 3, y * 4, 255 - x - 2 * y], 2).astype(np.uint8)
-    noise = rng.integers(0, 256, (37, 150, 3), np.uint8)
-    few = rng.integers(100, 109, (16, 19, 3), np.uint8) * np.array([1, 2, 1], np.uint8)
-    narrow = rng.integers(0, 256, (211, 5, 3), np.uint8)
-    return [noise, smooth, few, narrow]
-
-
-def _agrees(kind: type, pairs: Iterable[_Pair]) -> bool:
-    for options, ours in pairs:
-        theirs = kind(**options, p=1.0)
-        for image in _samples():
-            wanted = theirs(image=image.copy())["image"]
-            got = single.run(ours._spec(), image, 0, seed=0, dtype=None, memory_format=None, pillow=13)
-            if wanted.dtype != np.uint8 or not np.array_equal(wanted, got.transpose(1, 2, 0)):
-                return False
-    return True
-
-
-def _compare(t: Any, what: Any, pairs: Callable[[], Iterable[_Pair]]) -> None:
-    """Raise if a step without anything to draw does not give the bytes of Albumentations' class with these options."""
-    key = type(t), what
-    if key not in _compared:
-        try:
-            _compared[key] = _agrees(type(t), pairs())
-        except Exception:  # a version with other options
-            _compared[key] = False
-    if not _compared[key]:
-        raise cannot(t, "the versions of Albumentations and OpenCV that are installed calculate in another way than the engine")
-
+from .from_albumentations_compared import Pair as _Pair
+from .from_albumentations_compared import compare as _compare
 
 # ---- parameters ----
 
@@ -198,10 +156,11 @@ def _jitter(t: Any) -> Transform:
 
 
 def _grey(t: Any) -> Transform:
-    if t.method != "weighted_average" or t.num_output_channels != 3:
+    if t.method not in ("weighted_average", "from_lab", "desaturation", "average", "max") or t.num_output_channels != 3:
         raise cannot(t, f"method={t.method!r} with num_output_channels={t.num_output_channels!r}")
-    _compare(t, "", lambda: [({}, EngineOp("albu_grey"))])
-    return EngineOp("albu_grey")
+    step = EngineOp("albu_grey", method=t.method)
+    _compare(t, t.method, lambda: [({"method": t.method}, step)])
+    return step
 
 
 def _shuffle(t: Any) -> Transform:
@@ -289,15 +248,51 @@ def _noise(t: Any) -> Transform:
     return EngineOp("albu_noise", grey=not is_on(t, "per_channel"), **limits)
 
 
+_FILTERS = {0: "cv_nearest", 1: "cv_linear", 3: "cv_area"}  # by OpenCV's numbers
+
+
+def _downscale(t: Any) -> Transform:
+    pair = t.interpolation_pair
+    down, up = _FILTERS.get(pair["downscale"]), _FILTERS.get(pair["upscale"])
+    if down is None or up is None:
+        raise cannot(t, f"interpolation_pair={pair!r} has others than cv2.INTER_NEAREST, INTER_LINEAR and INTER_AREA")
+
+    def pairs() -> Iterable[_Pair]:
+        for scale in (0.25, 0.5, 0.2, 0.31, 0.613, 0.77, 0.953):
+            yield {"scale_range": _same(scale), "interpolation_pair": pair}, EngineOp(
+                "albu_downscale", scale=_same(scale), down=down, up=up
+            )
+
+    limits = _range(t, "scale_range", 1e-4, 1)
+    _compare(t, (down, up), pairs)
+    return EngineOp("albu_downscale", scale=limits, down=down, up=up)
+
+
+def _compression(t: Any) -> Transform:
+    """Albumentations gives OpenCV, whose first channel is blue, arrays whose first channel is red."""
+    if t.compression_type != "jpeg":
+        raise cannot(t, f"compression_type={t.compression_type!r}")
+    limits = _whole_range(t, "quality_range", 1, 100)
+    fixed = (*range(1, 100, 7), 49, 51, 100)
+
+    def pairs() -> Iterable[_Pair]:
+        return (({"quality_range": (n, n)}, EngineOp("jpeg", quality=[n, n], swapped=True)) for n in fixed)
+
+    _compare(t, "", pairs)
+    return EngineOp("jpeg", quality=limits, swapped=True)
+
+
 register("Blur", _blur("albu_box_blur", 255))
 register("ChannelDropout", _drop_channels)
 register("ChannelShuffle", _shuffle)
 register("ColorJitter", _jitter)
+register("Downscale", _downscale)
 register("Emboss", _edges("albu_emboss", "strength", "strength"))
 register("Equalize", _equalize)
 register("GaussNoise", _noise)
 register("GaussianBlur", _gaussian_blur)
 register("HueSaturationValue", _shift_hsv)
+register("ImageCompression", _compression)
 register("InvertImg", _invert)
 register("MedianBlur", _blur("albu_median_blur", 15))
 register("MotionBlur", _motion_blur)

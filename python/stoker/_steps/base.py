@@ -306,7 +306,7 @@ def _differs_on_tensors(step: Any, name: str, is_float: bool) -> bool:
         return name != "RandomErasing" or not (is_float or step.mode == "const")
     if name in ("Pad", "RandomCrop") and ".v2" not in type(step).__module__ and not isinstance(step.fill, (int, float)):
         return True  # v1 accepts one value only for tensors
-    if name in ("RandomInvert", "RandomPosterize", "RandomSolarize", "RandomChannelPermutation"):
+    if name in ("RandomInvert", "RandomPosterize", "RandomSolarize", "RandomChannelPermutation", "JPEG"):
         return is_float or getattr(step, "threshold", 0) > 255
     if name == "RandomCrop":
         return is_float and (step.padding is not None or step.pad_if_needed)

@@ -4,21 +4,13 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "op/colour/blur_rows.h"
 #include "op/colour/colour.h"
+#include "op/colour/formulas.h"
 #include "op/colour/replace.h"
+#include "op/colour/rgb_rows.h"
 
 #include <string.h>
-
-enum { CHUNK = 128 }; /* pixels split into planes at a time */
-
-struct planes {
-    float r[CHUNK], g[CHUNK], b[CHUNK];
-};
-
-static inline uint32_t luma(uint32_t r, uint32_t g, uint32_t b)
-{
-    return (19595 * r + 38470 * g + 7471 * b + 0x8000) >> 16;
-}
 
 /* Pillow's blend: two rounded operations, or one where its compiler fused them; then truncation. */
 static inline float blended(float from, float to, float factor)
@@ -36,24 +28,6 @@ static void blend(uint8_t *restrict row, size_t count, float level, float factor
 {
     for (size_t i = 0; i < count; i++)
         row[i] = (uint8_t)(int32_t)blended(level, row[i], factor);
-}
-
-static void split(struct planes *restrict p, const uint8_t *restrict row, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        p->r[i] = row[3 * i];
-        p->g[i] = row[3 * i + 1];
-        p->b[i] = row[3 * i + 2];
-    }
-}
-
-static void join(uint8_t *restrict row, const struct planes *restrict p, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        row[3 * i] = (uint8_t)(int32_t)p->r[i];
-        row[3 * i + 1] = (uint8_t)(int32_t)p->g[i];
-        row[3 * i + 2] = (uint8_t)(int32_t)p->b[i];
-    }
 }
 
 static void saturate(uint8_t *row, size_t count, float factor)
@@ -93,8 +67,16 @@ static inline vec either(ivec which, vec yes, vec no)
     return (vec)(((ivec)yes & which) | ((ivec)no & ~which));
 }
 
+#if defined(__AVX512F__)
+static inline vec least(vec a, vec b) { return (vec)_mm512_min_ps((__m512)a, (__m512)b); }
+static inline vec most(vec a, vec b) { return (vec)_mm512_max_ps((__m512)a, (__m512)b); }
+#elif defined(__AVX2__)
+static inline vec least(vec a, vec b) { return (vec)_mm256_min_ps((__m256)a, (__m256)b); }
+static inline vec most(vec a, vec b) { return (vec)_mm256_max_ps((__m256)a, (__m256)b); }
+#else
 static inline vec least(vec a, vec b) { return either(a < b, a, b); }
 static inline vec most(vec a, vec b) { return either(a > b, a, b); }
+#endif
 static inline vec whole(vec a) { return __builtin_convertvector(__builtin_convertvector(a, ivec), vec); }
 
 /* Hue, 0 to 255. The middle channel's position between the other two takes one rounded division; the
@@ -155,36 +137,6 @@ static void hue(uint8_t *row, size_t count, uint8_t shift)
         }
         join(row, &p, n);
     }
-}
-
-/* ---- grey --------------------------------------------------------------------------------------- */
-
-static void grey(uint8_t *restrict to, const uint8_t *restrict row, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        to[i] = (uint8_t)luma(row[3 * i], row[3 * i + 1], row[3 * i + 2]);
-}
-
-static void grey3(uint8_t *row, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        row[3 * i] = row[3 * i + 1] = row[3 * i + 2] =
-            (uint8_t)luma(row[3 * i], row[3 * i + 1], row[3 * i + 2]);
-}
-
-static uint64_t grey_sum(const uint8_t *row, size_t count)
-{
-    uint64_t total = 0;
-    while (count) { /* in parts whose sum fits into 32 bits */
-        const size_t n = count < 1 << 20 ? count : 1 << 20;
-        uint32_t sum = 0;
-        for (size_t i = 0; i < n; i++)
-            sum += luma(row[3 * i], row[3 * i + 1], row[3 * i + 2]);
-        total += sum;
-        row += 3 * n;
-        count -= n;
-    }
-    return total;
 }
 
 /* ---- values -------------------------------------------------------------------------------------- */
@@ -303,7 +255,15 @@ const struct st_colour_rows ST_COLOUR_ROWS = {
     .grey3 = grey3,
     .grey_sum = grey_sum,
     .replace = replace,
+    .fold = fold,
+    .line = line,
+#if defined(__AVX2__)
+    .line_is_fast = true,
+#endif
+    .extent = extent,
     .histogram = histogram,
     .sharpen = sharpen,
     .box = box,
+    .blur_down = blur_down,
+    .blur_across = blur_across,
 };
