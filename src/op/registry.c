@@ -27,6 +27,7 @@
     X(albu_box_blur) X(albu_median_blur) X(albu_sharpen) X(albu_emboss) X(albu_gaussian_blur) \
     X(albu_motion_blur) X(albu_downscale) \
     X(random_channel_permutation) X(random_photometric_distort) \
+    X(views) X(by_view) \
     X(random_apply) X(random_choice) X(random_some) X(random_order) X(to_tensor) X(pil_to_tensor) \
     X(convert_image_dtype) X(normalize) X(normalize_bytes) X(arithmetic) \
     X(audio_decode) X(audio_resample) X(audio_mono) X(audio_channels) X(audio_crop) \
