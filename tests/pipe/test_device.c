@@ -89,7 +89,8 @@ static const char *const texts[] = {
     "random_horizontal_flip; cv_affine(scale_x=[0.5,2], balanced=true, rotate=[-180,180], move_x=[-9,9], border=reflect); "
     "resize_to_fit(sizes=[20,30], by=longest); random_scale(factor=[0.6,1.5], interpolation=cv_area); "
     "pad_if_needed(min_height=40, min_width=41, position=random, fill=[1,2,3]); crop(width=31, height=30)",
-    "cv_grid_distortion(steps=3, limit=[-0.6,0.9]); random_vertical_flip; cv_grid_distortion(normalized=false, border=wrap); crop(width=9, height=8)",
+    "cv_grid_distortion(steps=3, limit=[-0.6,0.9]); random_vertical_flip; cv_elastic(sigma=9); "
+    "cv_optical_distortion(limit=[-0.9,0.9], border=reflect); cv_grid_distortion(normalized=false, border=wrap); crop(width=9, height=8)",
     "random_order{random_turn(of=[6,3]); random_grayscale(p=0.5)}; pad_if_needed(min_height=64, width_divisor=9); "
     "random_some(n=2, sorted=true){random_invert; color_jitter(brightness=0.5); random_turn(of=5)}; crop(width=9, height=8)",
     "center_crop(size=30); color_jitter(brightness=0.2,contrast=0.2,saturation=0.2,hue=0.2); "
