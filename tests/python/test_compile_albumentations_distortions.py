@@ -11,7 +11,6 @@ os.environ.setdefault("NO_ALBUMENTATIONS_UPDATE", "1")  # it would ask PyPI for 
 import numpy as np
 import pytest
 import stoker
-import torch
 from stoker import transforms as T
 from stoker._plan import from_albumentations_compared as compared
 from stoker._steps import cv

@@ -134,7 +134,7 @@ def _whole(t: Any) -> Transform:
 
 # What the engine does not do to boxes and key points: those in a hole go, and those in such a border are there twice.
 _NOT_FOR_BOXES = {
-    r"\bdrop_holes\(": "holes remove boxes and key points, which the engine does not",
+    r"\bdrop_(grid|holes)\(": "holes remove boxes and key points, which the engine does not",
     r"\b(padding_mode=(?!constant)|cv_(affine|perspective)\([^)]*border=reflect)": "its border repeats boxes and key points, "
     "which the engine does not; use border_mode=cv2.BORDER_CONSTANT",
 }
