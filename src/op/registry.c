@@ -14,7 +14,7 @@
     X(random_resize) X(random_shortest_size) X(scale_jitter) X(resize_keep_ratio) \
     X(resize_to_fit) X(random_scale) \
     X(random_zoom_out) X(elastic_transform) X(cv_affine) X(cv_perspective) \
-    X(cv_grid_distortion) X(drop_holes) \
+    X(cv_elastic) X(cv_grid_distortion) X(cv_optical_distortion) X(drop_holes) X(drop_grid) \
     X(sanitize_bounding_boxes) X(clamp_bounding_boxes) X(convert_bounding_box_format) \
     X(begin_boxes) X(filter_boxes) \
     X(random_turn) X(pad) X(pad_if_needed) X(color_jitter) X(grayscale) \
