@@ -119,6 +119,9 @@ static void then_fold(struct st_tables *tables, uint32_t level, uint32_t mask)
 
 static void set_line(struct st_tables *tables, int32_t channel, double mul, double add)
 {
+    const double most = 1 << 20; /* values remain integers of 32 bits */
+    if (!(mul > -most && mul < most && add > -256 * most && add < 256 * most))
+        return;
     tables->formula.kind = ST_TABLE_LINE;
     tables->formula.mul[channel] = (float)mul;
     tables->formula.add[channel] = (float)add;
