@@ -152,6 +152,7 @@ void st_tables_lighten(struct st_tables *tables, uint32_t added)
     uint8_t next[256];
     for (uint32_t v = 0; v < 256; v++)
         next[v] = (uint8_t)(v < 128 ? v + added : v);
+    first_change(tables);
     then(tables, next);
 }
 
