@@ -140,8 +140,8 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
             and the first for the third before they are dropped (Stream.wait_stream); record_stream has no effect. For
             samples with several fields, the image and the first integer go to the GPU, and all others stay in CPU
             memory.
-        augment_on: Where images are resized, coloured and normalized: "cpu", "cuda", or "auto": on the device as far
-            as it can. The bytes are the same.
+        augment_on: Where images are resized, rotated, coloured and normalized: "cpu", "cuda", or "auto": on the device as
+            far as it can. The bytes are the same.
         jpeg_hardware: Which JPEGs the decoders of `device` decode, if it has any; the CPU's threads decode the rest.
             The pixels are the same bit for bit, but the hardware does not report damaged data. "known" therefore
             leaves a file to the CPU until its decoder has decoded the file completely once, in the first epoch; with
