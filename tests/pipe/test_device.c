@@ -128,6 +128,9 @@ static void warps(void)
     } cases[] = {
         {"resize(size=[24,24]); random_affine(degrees=[5,6]); random_horizontal_flip; random_perspective(p=1)", 2 * COUNT},
         {"random_affine(degrees=[5,6]); resize(size=[24,24]); random_affine(degrees=[5,6]); center_crop(size=24)", COUNT},
+        {"resize(size=[24,24]); random_horizontal_flip; random_turn(of=6); random_vertical_flip; random_turn(of=[5,7])", 2 * COUNT},
+        {"resize(size=[24,24]); random_vertical_flip; random_rotation(degrees=[90,90]); random_perspective(p=1)", 2 * COUNT},
+        {"center_crop(size=24); random_turn(of=6)", 0},
         {"random_affine(degrees=[5,6]); resize(size=[24,24])", 0},
         {"random_rotation(degrees=[5,6], expand=true); resize(size=[24,24])", 0},
         {"resize(size=[24,24]); random_affine(degrees=[5,6]); random_perspective(p=1); random_crop(size=23)", 0},
