@@ -110,6 +110,7 @@ static int add_table(struct run *run, const struct st_pending *op)
     case ST_PENDING_CONTRAST: st_tables_contrast(tables, op->factor); break;
     case ST_PENDING_SOLARIZE: st_tables_solarize(tables, op->level); break;
     case ST_PENDING_POSTERIZE: st_tables_posterize(tables, op->level); break;
+    case ST_PENDING_LIGHTEN: st_tables_lighten(tables, op->level); break;
     case ST_PENDING_AUTOCONTRAST: st_tables_autocontrast(tables); break;
     default: st_tables_equalize(tables);
     }

@@ -24,6 +24,7 @@ enum st_pending_kind {
     ST_PENDING_BLUR, ST_PENDING_SHARPNESS,
     ST_PENDING_SOLARIZE,  /* inverts the values from `level` on, 0 to 256 */
     ST_PENDING_POSTERIZE, /* keeps the bits of `level` */
+    ST_PENDING_LIGHTEN,   /* adds `level`, 0 to 128, to values below 128 */
     ST_PENDING_AUTOCONTRAST, ST_PENDING_EQUALIZE,
     ST_PENDING_PERMUTE,   /* channel k becomes that of digit k of `level`, in base 16 */
     ST_PENDING_WARP,      /* pixels come from other places */

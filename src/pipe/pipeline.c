@@ -28,6 +28,9 @@ static int plan_inner(const struct st_step *step, struct st_steps *inner, const 
             err, STOKER_EINVAL,
             "pipeline: %s cannot contain to_tensor, normalize or a change of type: put it outside",
             step->op->name);
+    if (after.views != shape->views)
+        return st_fail(err, STOKER_EINVAL, "pipeline: %s cannot contain views: put it outside",
+                       step->op->name);
     if (after.channels != shape->channels)
         return st_fail(
             err, STOKER_EINVAL,

@@ -204,8 +204,13 @@ static int make(struct st_worker *worker, struct st_bytes bytes, uint64_t sample
 static struct st_rng_key rng_key_of(const struct stoker_loader *loader, const struct st_slot *slot,
                                uint32_t row, uint64_t key)
 {
-    return (struct st_rng_key){slot->seeds[row], loader->epoch.number, key,
-                               slot->crops ? &slot->crops[(uint64_t)row * slot->shape.crops] : NULL};
+    return (struct st_rng_key){
+        .seed = slot->seeds[row],
+        .epoch = loader->epoch.number,
+        .key = key,
+        .view = slot->views[row],
+        .crops = slot->crops ? &slot->crops[(uint64_t)row * slot->shape.crops] : NULL,
+    };
 }
 
 /* A sample of this row is about to be made. What the row takes is part of what the worker promises for

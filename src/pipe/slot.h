@@ -79,6 +79,7 @@ struct st_slot {
     struct st_slot_shape shape;
     uint64_t *samples;
     uint64_t *seeds;            /* per row: seed of its random draws */
+    uint8_t *views;             /* per row: which view of its sample it is */
     struct st_region *crops;    /* per row: shape.crops of them; NULL: none */
     int64_t *labels;
     int64_t *lengths;           /* per row: frames, for sounds whose lengths vary; else NULL */

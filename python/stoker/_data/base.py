@@ -142,10 +142,11 @@ class EngineDataset(SuggestsKeywords):
 
     @staticmethod
     def _finished(batch: _ext.Batch) -> Any:
-        """Return the image of a batch of one, as a torch tensor or a NumPy array."""
-        image: Any = batch.images[0] if isinstance(batch.images, list) else batch.images
-        out = to_torch(image) if torch_if_installed() else to_numpy(image)
-        return out if batch.ragged else out[0]
+        """Return the image of a batch of one, as a torch tensor or a NumPy array; a list of them if it has several views."""
+        convert = to_torch if torch_if_installed() else to_numpy
+        images: Any = batch.images
+        views = list(map(convert, images)) if isinstance(images, list) else list(convert(images))
+        return views if len(views) > 1 else views[0]
 
     def _batch_of(
         self, index: int, text: str, encoded: _ext.Dataset | None = None, *, interleaved: bool = False

@@ -147,6 +147,15 @@ void st_tables_solarize(struct st_tables *tables, uint32_t level) { then_fold(ta
 
 void st_tables_posterize(struct st_tables *tables, uint32_t mask) { then_fold(tables, 256, mask); }
 
+void st_tables_lighten(struct st_tables *tables, uint32_t added)
+{
+    uint8_t next[256];
+    for (uint32_t v = 0; v < 256; v++)
+        next[v] = (uint8_t)(v < 128 ? v + added : v);
+    first_change(tables);
+    then(tables, next);
+}
+
 void st_tables_replace(struct st_tables *tables, const uint8_t *next)
 {
     for (int32_t c = 0; c < 3; c++)
