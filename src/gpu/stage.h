@@ -118,6 +118,7 @@ ST_BOTH uint32_t st_pending_done(const struct st_job_pending *op, uint32_t px, f
     case ST_PENDING_SOLARIZE: return st_px_solarize(px, op->level);
     case ST_PENDING_PERMUTE: return channels == 3 ? st_bytes_of(px, 0, op->level) : px;
     case ST_PENDING_POSTERIZE: return px & op->level * 0x010101;
+    case ST_PENDING_LIGHTEN: return st_px_lighten(px, op->level);
     case ST_PENDING_AUTOCONTRAST:
     case ST_PENDING_EQUALIZE: return st_px_replace(px, tile->values.table);
     default: return px; /* blur, sharpness and warps: already done when the pixel was made */

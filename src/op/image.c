@@ -266,8 +266,8 @@ static int make(struct st_image *image, struct stoker_error *err)
     int rc = settle_size(image, err);
     if (rc < 0 || !image->pending_count)
         return rc;
-    if (st_pending_run(image->pending, image->pending_count, st_colour_rows_of(work), st_warp_rows_of(work),
-                       &work->arena, &image->pixels, &image->owned) < 0)
+    if (st_pending_run(image->pending, image->pending_count, st_colour_rows_of(work),
+                       st_warp_rows_of(work), &work->arena, &image->pixels, &image->owned) < 0)
         rc = no_memory(st_image_width(image), st_image_height(image), err);
     image->pending_count = 0;
     return rc;
@@ -450,22 +450,16 @@ static int finish_changed(struct st_image *image, const struct st_finish *finish
 {
     struct st_work *work = image->work;
     struct st_row_changes changes;
-    struct st_view row;
     const int rc = settle_size(image, err);
-    const struct st_view *pixels = &image->pixels;
     if (rc < 0)
         return rc;
-    if (st_pending_begin(image->pending, image->pending_count, st_colour_rows_of(work), st_warp_rows_of(work),
-                         &work->arena, &image->pixels, &image->owned, &changes) < 0 ||
-        !st_view_take(&row, &work->arena, pixels->width, 1, pixels->channels))
+    if (st_pending_begin(image->pending, image->pending_count, st_colour_rows_of(work),
+                         st_warp_rows_of(work), &work->arena, &image->pixels, &image->owned,
+                         &changes) < 0 ||
+        !st_row_changes_finish(&changes, &work->arena, &image->pixels, finish, work->kernels,
+                               image->mirror, image->flip, place))
         return no_memory(st_image_width(image), st_image_height(image), err);
     image->pending_count = 0;
-    for (int32_t y = 0; y < pixels->height; y++) {
-        memcpy(row.data, st_row(pixels, y), (size_t)row.stride);
-        st_row_change(&changes, row.data, row.width);
-        st_finish_line(finish, work->kernels, row.data, image->mirror,
-                       image->flip ? pixels->height - 1 - y : y, place);
-    }
     return STOKER_OK;
 }
 

@@ -95,8 +95,8 @@ void st_image_number(const struct st_image *mask, uint8_t number, uint8_t pixel[
  * outlive the image. */
 void st_image_wrap(struct st_image *image, struct st_work *work, struct st_view pixels);
 /* An image of pixels in memory: rows of `channels` (1 to 4) interleaved bytes without gaps. They are
- * converted to RGB like Pillow's convert("RGB"): grey is tripled, alpha is dropped. RGB that outlives the
- * image, with 64 more readable bytes (`followed`), is not copied. */
+ * converted to RGB like Pillow's convert("RGB"): grey is tripled, alpha is dropped. RGB that
+ * outlives the image, with 64 more readable bytes (`followed`), is not copied. */
 int st_image_raw(struct st_image *image, struct st_work *work, struct st_bytes bytes, int64_t width,
                  int64_t height, int64_t channels, bool followed, struct stoker_error *err);
 int32_t st_image_width(const struct st_image *image);

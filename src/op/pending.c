@@ -38,7 +38,7 @@ static void change_row(const struct st_row_changes *changes, const struct st_row
     }
 }
 
-void st_row_change(const struct st_row_changes *changes, uint8_t *row, int32_t width)
+static void change_all(const struct st_row_changes *changes, uint8_t *row, int32_t width)
 {
     for (uint32_t k = 0; k < changes->count; k++)
         change_row(changes, &changes->list[k], row, width);
@@ -54,7 +54,7 @@ static int make_changes(struct run *run)
     for (int32_t y = 0; y < in.height; y++) {
         if (!*run->owned)
             memcpy(st_row(pixels, y), st_row(&in, y), (size_t)in.width * (size_t)in.channels);
-        st_row_change(run->changes, st_row(pixels, y), in.width);
+        change_all(run->changes, st_row(pixels, y), in.width);
     }
     *run->owned = true;
     run->changes->count = 0;
@@ -110,6 +110,7 @@ static int add_table(struct run *run, const struct st_pending *op)
     case ST_PENDING_CONTRAST: st_tables_contrast(tables, op->factor); break;
     case ST_PENDING_SOLARIZE: st_tables_solarize(tables, op->level); break;
     case ST_PENDING_POSTERIZE: st_tables_posterize(tables, op->level); break;
+    case ST_PENDING_LIGHTEN: st_tables_lighten(tables, op->level); break;
     case ST_PENDING_AUTOCONTRAST: st_tables_autocontrast(tables); break;
     default: st_tables_equalize(tables);
     }
@@ -189,6 +190,26 @@ int st_pending_begin(const struct st_pending *pending, uint32_t count, const str
         }
     }
     return rc < 0 ? rc : append_tables(&run);
+}
+
+bool st_row_changes_finish(const struct st_row_changes *changes, struct st_arena *arena,
+                           const struct st_view *pixels, const struct st_finish *finish,
+                           const struct st_kernels *kernels, bool mirror, bool flip,
+                           const struct st_place *place)
+{
+    struct st_view row;
+    if (!changes->count) {
+        st_finish_view(finish, kernels, pixels, mirror, flip, place);
+        return true;
+    }
+    if (!st_view_take(&row, arena, pixels->width, 1, pixels->channels))
+        return false;
+    for (int32_t y = 0; y < pixels->height; y++) {
+        memcpy(row.data, st_row(pixels, y), (size_t)row.stride);
+        change_all(changes, row.data, row.width);
+        st_finish_line(finish, kernels, row.data, mirror, flip ? pixels->height - 1 - y : y, place);
+    }
+    return true;
 }
 
 int st_pending_run(const struct st_pending *pending, uint32_t count, const struct st_colour_rows *rows,

@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "base/pixels.h"
 #include "op/colour/tables.h"
+#include "op/tensor/finish.h"
 
 struct st_warp_rows;
 
@@ -23,6 +24,7 @@ enum st_pending_kind {
     ST_PENDING_BLUR, ST_PENDING_SHARPNESS,
     ST_PENDING_SOLARIZE,  /* inverts the values from `level` on, 0 to 256 */
     ST_PENDING_POSTERIZE, /* keeps the bits of `level` */
+    ST_PENDING_LIGHTEN,   /* adds `level`, 0 to 128, to values below 128 */
     ST_PENDING_AUTOCONTRAST, ST_PENDING_EQUALIZE,
     ST_PENDING_PERMUTE,   /* channel k becomes that of digit k of `level`, in base 16 */
     ST_PENDING_WARP,      /* pixels come from other places */
@@ -76,13 +78,17 @@ struct st_row_changes {
     } list[ST_PENDING_MAX];
 };
 
-/* Runs the ops up to the last one that has to see all pixels, and leaves the rest in `changes`, which the
- * arena outlives. The pixels, unless they are `*owned`, are not modified but replaced by new ones from
- * the arena. Returns STOKER_ENOMEM or STOKER_OK. */
+/* Runs the ops up to the last one that has to see all pixels, and leaves the rest in `changes`, which
+ * the arena outlives. The pixels, unless they are `*owned`, are not modified but replaced by new ones
+ * from the arena. Returns STOKER_ENOMEM or STOKER_OK. */
 int st_pending_begin(const struct st_pending *pending, uint32_t count, const struct st_colour_rows *rows,
                      const struct st_warp_rows *warp, struct st_arena *arena, struct st_view *pixels,
                      bool *owned, struct st_row_changes *changes);
-void st_row_change(const struct st_row_changes *changes, uint8_t *row, int32_t width);
+/* Makes the changes on the way to the destination; false: out of memory. */
+bool st_row_changes_finish(const struct st_row_changes *changes, struct st_arena *arena,
+                           const struct st_view *pixels, const struct st_finish *finish,
+                           const struct st_kernels *kernels, bool mirror, bool flip,
+                           const struct st_place *place);
 /* Runs all of them. */
 int st_pending_run(const struct st_pending *pending, uint32_t count, const struct st_colour_rows *rows,
                    const struct st_warp_rows *warp, struct st_arena *arena, struct st_view *pixels,

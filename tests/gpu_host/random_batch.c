@@ -359,6 +359,8 @@ static struct st_pending any_op(struct random_batch *b)
         static const uint32_t orders[] = {0x210, 0x120, 0x201, 0x021, 0x102, 0x012};
         op.level = orders[chance(&b->seed) % 6];
     }
+    if (op.kind == ST_PENDING_LIGHTEN)
+        op.level = (uint32_t)between(&b->seed, 0, 128);
     if (op.kind == ST_PENDING_POSTERIZE)
         op.level = 256 - (1u << between(&b->seed, 0, 7));
     if (op.kind == ST_PENDING_BLUR) {

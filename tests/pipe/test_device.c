@@ -93,11 +93,12 @@ static const char *const texts[] = {
     "grayscale; random_adjust_sharpness(sharpness_factor=0.3); random_resized_crop(size=31); random_equalize; to_tensor",
     "random_turn(of=[1,2,3,4,5,6,7,8]); resize(size=[30,24], interpolation=cv_linear); random_turn(of=[5,3]); "
     "random_sized_crop(size=22, heights=[5,20], interpolation=cv_linear_area); normalize_bytes(mean=[1,90,3], factor=0.01)",
-    "drop_holes(count=[2,5], height=[0.1,0.9], width=[0,0.5], relative=true, fill=random); cv_perspective(scale=[0.1,0.9]); "
+    "drop_grid(ratio=0.7, fill=random); drop_holes(count=[2,5], height=[0.1,0.9], width=[0,0.5], relative=true, fill=random); cv_perspective(scale=[0.1,0.9]); "
     "random_horizontal_flip; cv_affine(scale_x=[0.5,2], balanced=true, rotate=[-180,180], move_x=[-9,9], border=reflect); "
     "resize_to_fit(sizes=[20,30], by=longest); random_scale(factor=[0.6,1.5], interpolation=cv_area); "
     "pad_if_needed(min_height=40, min_width=41, position=random, fill=[1,2,3]); crop(width=31, height=30)",
-    "cv_grid_distortion(steps=3, limit=[-0.6,0.9]); random_vertical_flip; cv_grid_distortion(normalized=false, border=wrap); crop(width=9, height=8)",
+    "cv_grid_distortion(steps=3, limit=[-0.6,0.9]); random_vertical_flip; cv_elastic(sigma=9); "
+    "cv_optical_distortion(limit=[-0.9,0.9], border=reflect); cv_grid_distortion(normalized=false, border=wrap); crop(width=9, height=8)",
     "random_order{random_turn(of=[6,3]); random_grayscale(p=0.5)}; pad_if_needed(min_height=64, width_divisor=9); "
     "random_some(n=2, sorted=true){random_invert; color_jitter(brightness=0.5); random_turn(of=5)}; crop(width=9, height=8)",
     "center_crop(size=30); color_jitter(brightness=0.2,contrast=0.2,saturation=0.2,hue=0.2); "

@@ -148,6 +148,7 @@ def test_one_after_the_other(tmp_path):
 ONE = np.full((2, 3, 3), (120, 30, 200), np.uint8)
 WIDE = np.repeat(np.repeat(np.array([[[90, 160, 70], [40, 20, 200]]], np.uint8), 8, 0), 8, 1)
 SLOPES = np.random.default_rng(2).integers(0, 256, (24, 24, 3), np.uint8)
+COLOURS = np.array([[[250, 120, 10], [250, 120, 10], [0, 30, 20]]] * 2, np.uint8)
 POINTS = WIDE * (np.arange(16)[None, :, None] % 5 < 3)
 # Steps that draw, an image, and by how much values are divided so that there are not too many outcomes.
 DRAWN = {
@@ -170,6 +171,8 @@ DRAWN = {
     "grey noise": (A.GaussNoise((0.02, 0.02), (-0.01, 0.01), per_channel=False, p=1), ONE, 2),
     "smaller": (A.Downscale((0.3, 0.9), p=1), np.arange(20 * 20 * 3).reshape(20, 20, 3).astype(np.uint8), 1),
     "losses": (A.ImageCompression(quality_range=(30, 42), p=1), SLOPES, 1),
+    "white and turned": (A.ISONoise((0.5, 1), (1, 3), p=1), COLOURS, 2),
+    "lighter": (A.ISONoise(intensity=(0.2, 0.9), p=1), COLOURS, 16),
     "means": (A.Blur((3, 9), p=1), WIDE, 1),
     "medians": (A.MedianBlur((3, 9), p=1), POINTS, 1),
     "blurs": (A.GaussianBlur((3, 6), (0.3, 2), p=1), WIDE, 16),
@@ -241,6 +244,7 @@ CHANGED = {
     "sigma_limit": A.GaussianBlur,
     "alpha": A.Sharpen,
     "quality_range": A.ImageCompression,
+    "intensity": A.ISONoise,
     "scale_range": A.Downscale,
 }
 

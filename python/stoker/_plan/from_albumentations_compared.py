@@ -25,10 +25,15 @@ def _agrees(kind: type, pairs: Iterable[Pair], images: list[Any]) -> bool:
 
 def compare(t: Any, what: Any, pairs: Callable[[], Iterable[Pair]], images: Callable[[], list[Any]] = samples) -> None:
     """Raise if a step without anything to draw does not give the bytes of Albumentations' class with these options."""
+    judge(t, what, lambda: _agrees(type(t), pairs(), images()))
+
+
+def judge(t: Any, what: Any, agrees: Callable[[], bool]) -> None:
+    """Raise unless it agrees, which is asked once for each class and `what`."""
     key = type(t), what
     if key not in _compared:
         try:
-            _compared[key] = _agrees(type(t), pairs(), images())
+            _compared[key] = agrees()
         except Exception:  # a version with other options
             _compared[key] = False
     if not _compared[key]:

@@ -10,11 +10,12 @@ import numpy as np
 
 from .._steps.base import Transform
 from .._steps.engine_op import EngineOp
-from .from_albumentations import is_on, register, several, whole
+from .from_albumentations import cannot, is_on, number, register, several, whole
 from .from_albumentations_compared import Pair, compare
 from .from_albumentations_warps import warp_options
 
 _STEPS = 100  # of a grid
+_SIGMA = 1000
 
 
 def _options(t: Any) -> dict[str, Any]:
@@ -42,4 +43,34 @@ def _grid(t: Any) -> Transform:
     return EngineOp("cv_grid_distortion", steps=steps, normalized=normalized, limit=limit, **_options(t))
 
 
+def _optical(t: Any) -> Transform:
+    if t.mode != "camera":
+        raise cannot(t, f"mode={t.mode!r} depends on the last digits of sines")
+
+    def pairs() -> Iterable[Pair]:
+        for by in (0.05, -0.043, 0.31, -1.7):
+            yield {"distort_limit": (by, by)}, EngineOp("cv_optical_distortion", limit=(by, by))
+
+    compare(t, "", pairs)
+    limit = several(t, "distort_limit", 2, -1e3, 1e3)
+    return EngineOp("cv_optical_distortion", limit=limit, **_options(t))
+
+
+def _elastic(t: Any) -> Transform:
+    """Distances are drawn, so that nothing can be compared but how OpenCV looks up pixels."""
+    if t.noise_distribution not in ("gaussian", "uniform"):
+        raise cannot(t, f"noise_distribution={t.noise_distribution!r}")
+    return EngineOp(
+        "cv_elastic",
+        alpha=number(t, "alpha", 0, 1e6),
+        sigma=number(t, "sigma", 1, _SIGMA),
+        approximate=is_on(t, "approximate") or None,
+        same=is_on(t, "same_dxdy") or None,
+        noise=t.noise_distribution,
+        **_options(t),
+    )
+
+
+register("ElasticTransform", _elastic)
 register("GridDistortion", _grid)
+register("OpticalDistortion", _optical)

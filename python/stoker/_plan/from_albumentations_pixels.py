@@ -11,12 +11,16 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
+
 from .. import transforms as T
+from .._steps import single
 from .._steps.base import Transform
 from .._steps.engine_op import EngineOp
 from .from_albumentations import cannot, checked, is_on, number, register, several
 from .from_albumentations_compared import Pair as _Pair
 from .from_albumentations_compared import compare as _compare
+from .from_albumentations_compared import judge as _judge
 
 # ---- parameters ----
 
@@ -235,6 +239,39 @@ def _motion_blur(t: Any) -> Transform:
     return EngineOp("albu_motion_blur", side=sides, shifted=shifted, **limits)
 
 
+def _iso_alike(t: Any) -> bool:
+    """Return whether as many pixels become lighter, by as much, and hues turn as far, for fixed numbers and draws of their
+    own."""
+    two = np.full((300, 300, 3), (255, 128, 0), np.uint8)
+    two[::2] = 60
+    numbers = {"color_shift": _same(1.0), "intensity": _same(0.7)}
+    theirs = type(t)(**numbers, p=1.0)
+    theirs.set_random_seed(1)
+    step = EngineOp("albu_iso_noise", **numbers)
+    ours = single.run(step._spec(), two, 0, seed=1, dtype=None, memory_format=None, pillow=13).transpose(1, 2, 0)
+    found = []
+    for made in (theirs(image=two.copy())["image"], ours):
+        grey, coloured = made[::2, :, 0], made[1::2]
+        green = coloured[coloured[..., 2] == 0][:, 1]
+        values, counts = np.unique(grey, return_counts=True)
+        found.append(((values * 1.0).tolist(), (counts / grey.size).tolist(), float(green.mean()), float(green.std())))
+    (values, shares, mean, deviation), (values2, shares2, mean2, deviation2) = found
+    return bool(
+        values == values2
+        and np.allclose(shares, shares2, atol=0.006)
+        and abs(mean - mean2) < 0.1
+        and abs(deviation / deviation2 - 1) < 0.03
+    )
+
+
+def _iso_noise(t: Any) -> Transform:
+    limits = {"color_shift": _range(t, "color_shift", 0, 1), "intensity": _range(t, "intensity", 0, 1e6)}
+    still = {"color_shift": _same(0.0), "intensity": _same(0.0)}
+    _compare(t, "", lambda: [(still, EngineOp("albu_iso_noise", **still))])
+    _judge(t, "noise", lambda: _iso_alike(t))
+    return EngineOp("albu_iso_noise", **limits)
+
+
 def _noise(t: Any) -> Transform:
     if number(t, "noise_scale_factor") != 1:
         raise cannot(t, f"noise_scale_factor={t.noise_scale_factor!r} is not 1")
@@ -292,6 +329,7 @@ register("Equalize", _equalize)
 register("GaussNoise", _noise)
 register("GaussianBlur", _gaussian_blur)
 register("HueSaturationValue", _shift_hsv)
+register("ISONoise", _iso_noise)
 register("ImageCompression", _compression)
 register("InvertImg", _invert)
 register("MedianBlur", _blur("albu_median_blur", 15))

@@ -44,8 +44,8 @@ static int plan(void *self, struct st_shape *shape, struct st_finish_spec *finis
     if (rc >= 0)
         rc = st_param_range(&d->scale, name, "scale", 0.25, 0.25, err);
     if (rc >= 0 && (d->down < ST_FILTERS || d->up < ST_FILTERS))
-        rc = st_fail(err, STOKER_EINVAL, "%s: its filters must be OpenCV's: cv_nearest, cv_linear, cv_area",
-                     name);
+        rc = st_fail(err, STOKER_EINVAL,
+                     "%s: its filters must be OpenCV's: cv_nearest, cv_linear, cv_area", name);
     return rc;
 }
 

@@ -37,8 +37,8 @@ struct st_colour_rows {
     void (*replace)(uint8_t *row, size_t count, int32_t channels, const uint8_t (*table)[256]);
     /* Inverts the values from `level` on, 0 to 256, and keeps the bits of `mask`. `count` bytes. */
     void (*fold)(uint8_t *row, size_t count, uint32_t level, uint8_t mask);
-    /* A line for each of 1 or 3 channels, rounded after both operations, clipped and truncated. `count`
-     * bytes, of whole pixels. */
+    /* A line for each of 1 or 3 channels, rounded once, truncated and clipped. Its values are integers
+     * of 32 bits. `count` bytes, of whole pixels. */
     void (*line)(uint8_t *row, size_t count, int32_t channels, const float *mul, const float *add);
     bool line_is_fast; /* faster than `replace` */
     /* Lowers `low` and raises `high` to the values of each of 1 or 3 channels of an image. */
@@ -51,8 +51,8 @@ struct st_colour_rows {
                     size_t count, int32_t channels, float factor);
     /* Means over boxes along a strip of `count` rows of ST_BOX_SIDE bytes. */
     void (*box)(uint8_t *out, const uint8_t *strip, int32_t count, struct st_box box);
-    /* The weighted sum of 2 * half + 1 rows of `count` bytes: the middle one first, then pairs around it,
-     * which share a weight. */
+    /* The weighted sum of 2 * half + 1 rows of `count` bytes: the middle one first, then pairs around
+     * it, which share a weight. */
     void (*blur_down)(float *out, const uint8_t *const *rows, size_t count, const float *weight,
                       int32_t half);
     /* The same along a row, which goes on for `half` pixels at both ends; rounded. */

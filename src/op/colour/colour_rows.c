@@ -186,30 +186,40 @@ static void histogram(const struct st_view *pixels, uint64_t (*count_of)[256])
     }
 }
 
+enum { SHARP = 256 }; /* values at a time */
+
 /* A thirteenth of the sum of 3 x 3 values, the middle one counted five times; rounded. This is never a
- * tie, so it is what Pillow's sum of floats is rounded to. */
-static inline void soften(uint8_t *restrict out, const uint8_t *above, const uint8_t *row,
-                          const uint8_t *below, size_t count, ptrdiff_t next)
+ * tie, so it is what Pillow's sum of floats is rounded to. `sums` are those of three values in a
+ * column. */
+static inline void soften(uint16_t *restrict soft, const uint16_t *restrict sums,
+                          const uint8_t *restrict row, size_t count, ptrdiff_t next)
 {
     for (ptrdiff_t i = 0; i < (ptrdiff_t)count; i++) {
-        const uint16_t sum =
-            (uint16_t)(above[i - next] + above[i] + above[i + next] + row[i - next] + 5 * row[i] +
-                       row[i + next] + below[i - next] + below[i] + below[i + next] + 6);
-        out[i] = (uint8_t)((uint32_t)sum * 5042 >> 16); /* divided by 13: exact up to 6,553 */
+        const uint16_t sum = (uint16_t)(sums[i - next] + sums[i] + sums[i + next] + 4 * row[i] + 6);
+        soft[i] = (uint16_t)((uint32_t)sum * 5042 >> 16); /* divided by 13: exact up to 6,553 */
     }
+}
+
+static inline void sharpen_some(uint8_t *restrict out, const uint8_t *restrict above,
+                                const uint8_t *restrict row, const uint8_t *restrict below, size_t count,
+                                int32_t channels, float factor)
+{
+    uint16_t sums[SHARP + 2 * 4], soft[SHARP];
+    const ptrdiff_t next = channels;
+    for (ptrdiff_t i = -next; i < (ptrdiff_t)count + next; i++)
+        sums[i + next] = (uint16_t)(above[i] + row[i] + below[i]);
+    soften(soft, sums + next, row, count, next);
+    for (size_t i = 0; i < count; i++)
+        out[i] = (uint8_t)(int32_t)blended(soft[i], row[i], factor);
 }
 
 static void sharpen(uint8_t *out, const uint8_t *above, const uint8_t *row, const uint8_t *below,
                     size_t count, int32_t channels, float factor)
 {
-    uint8_t soft[4 * CHUNK];
     const size_t end = count - (size_t)channels;
-    for (size_t at = (size_t)channels; at < end; at += sizeof soft) {
-        const size_t n = end - at < sizeof soft ? end - at : sizeof soft;
-        soften(soft, above + at, row + at, below + at, n, channels);
-        for (size_t i = 0; i < n; i++)
-            out[at + i] = (uint8_t)(int32_t)blended(soft[i], row[at + i], factor);
-    }
+    for (size_t at = (size_t)channels; at < end; at += SHARP)
+        sharpen_some(out + at, above + at, row + at, below + at, end - at < SHARP ? end - at : SHARP,
+                     channels, factor);
 }
 
 /* ---- boxes --------------------------------------------------------------------------------------- */

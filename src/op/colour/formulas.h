@@ -17,18 +17,19 @@ static void fold(uint8_t *row, size_t count, uint32_t level, uint8_t mask)
 {
     const uint8_t from = (uint8_t)level, none = level < 256 ? 0 : 255;
     for (size_t i = 0; i < count; i++) {
-        const uint8_t value = row[i], inverted = (uint8_t)~value;
-        row[i] = (uint8_t)((value < from ? value : (uint8_t)((value & none) | (inverted & ~none))) & mask);
+        const uint8_t value = row[i], folded = (uint8_t)((value & none) | (~value & ~none));
+        row[i] = (uint8_t)((value < from ? value : folded) & mask);
     }
 }
 
 static inline uint8_t on_line(uint8_t value, float mul, float add)
 {
-    const float exact = (float)value * mul + add, below = exact < 255 ? exact : 255;
-    return (uint8_t)(int32_t)(below > 0 ? below : 0);
+    const int32_t whole = (int32_t)__builtin_fmaf(value, mul, add);
+    return (uint8_t)(whole < 0 ? 0 : whole > 255 ? 255 : whole);
 }
 
-static void line_plainly(uint8_t *row, size_t count, int32_t channels, const float *mul, const float *add)
+static void line_plainly(uint8_t *row, size_t count, int32_t channels, const float *mul,
+                         const float *add)
 {
     if (channels == 1)
         for (size_t i = 0; i < count; i++)
@@ -59,19 +60,18 @@ static inline __m256i load32(const uint8_t *from)
 static inline void save32(uint8_t *to, __m256i v) { _mm256_storeu_si256((__m256i *)(void *)to, v); }
 
 /* 32 values, whose channels are those of the vectors of `mul` and `add` in turn. */
-static inline void line32(uint8_t *row, const __m256 mul[3], const __m256 add[3], int first)
+static inline void line32(uint8_t *row, const __m256 mul[3], const __m256 add[3], int turn)
 {
-    const __m256 most = _mm256_set1_ps(255);
     __m256i v[4];
     for (int k = 0; k < 4; k++) {
         const __m128i bytes = _mm_loadl_epi64((const __m128i *)(const void *)(row + 8 * k));
         const __m256 value = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes));
-        const __m256 exact =
-            _mm256_add_ps(_mm256_mul_ps(value, mul[(first + k) % 3]), add[(first + k) % 3]);
-        v[k] = _mm256_cvttps_epi32(_mm256_min_ps(exact, most));
+        v[k] = _mm256_cvttps_epi32(
+            _mm256_fmadd_ps(value, mul[(turn + k) % 3], add[(turn + k) % 3]));
     }
-    const __m256i words = _mm256_packus_epi16(_mm256_packs_epi32(v[0], v[1]), _mm256_packs_epi32(v[2], v[3]));
-    save32(row, _mm256_permutevar8x32_epi32(words, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)));
+    const __m256i first = _mm256_packs_epi32(v[0], v[1]), second = _mm256_packs_epi32(v[2], v[3]);
+    const __m256i in_order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    save32(row, _mm256_permutevar8x32_epi32(_mm256_packus_epi16(first, second), in_order));
 }
 
 static void line(uint8_t *row, size_t count, int32_t channels, const float *mul, const float *add)

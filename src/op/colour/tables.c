@@ -119,6 +119,9 @@ static void then_fold(struct st_tables *tables, uint32_t level, uint32_t mask)
 
 static void set_line(struct st_tables *tables, int32_t channel, double mul, double add)
 {
+    const double most = 1 << 20; /* values remain integers of 32 bits */
+    if (!(mul > -most && mul < most && add > -256 * most && add < 256 * most))
+        return;
     tables->formula.kind = ST_TABLE_LINE;
     tables->formula.mul[channel] = (float)mul;
     tables->formula.add[channel] = (float)add;
@@ -143,6 +146,15 @@ void st_tables_contrast(struct st_tables *tables, float factor)
 void st_tables_solarize(struct st_tables *tables, uint32_t level) { then_fold(tables, level, 255); }
 
 void st_tables_posterize(struct st_tables *tables, uint32_t mask) { then_fold(tables, 256, mask); }
+
+void st_tables_lighten(struct st_tables *tables, uint32_t added)
+{
+    uint8_t next[256];
+    for (uint32_t v = 0; v < 256; v++)
+        next[v] = (uint8_t)(v < 128 ? v + added : v);
+    first_change(tables);
+    then(tables, next);
+}
 
 void st_tables_replace(struct st_tables *tables, const uint8_t *next)
 {

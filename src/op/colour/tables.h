@@ -34,6 +34,7 @@ void st_tables_brightness(struct st_tables *tables, float factor);
 void st_tables_contrast(struct st_tables *tables, float factor);
 void st_tables_solarize(struct st_tables *tables, uint32_t level);
 void st_tables_posterize(struct st_tables *tables, uint32_t mask);
+void st_tables_lighten(struct st_tables *tables, uint32_t added);
 void st_tables_autocontrast(struct st_tables *tables);
 void st_tables_equalize(struct st_tables *tables);
 /* `next` has 256 values for each of three channels. */

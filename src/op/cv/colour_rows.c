@@ -151,7 +151,8 @@ static void most3(uint8_t *rgb, size_t count)
 static void light3(uint8_t *rgb, size_t count, const struct st_cv_light *light)
 {
     for (size_t i = 0; i < 3 * count; i += 3) {
-        const int32_t r = light->linear[rgb[i]], g = light->linear[rgb[i + 1]], b = light->linear[rgb[i + 2]];
+        const int32_t r = light->linear[rgb[i]], g = light->linear[rgb[i + 1]],
+                      b = light->linear[rgb[i + 2]];
         rgb[i] = rgb[i + 1] = rgb[i + 2] = light->light[(871 * r + 2929 * g + 296 * b + 2048) >> 12];
     }
 }

@@ -9,23 +9,29 @@
 
 #include <string.h>
 
+/* Weights too small to change a byte are 0: numbers below the normal ones take long to multiply. */
 void st_blur_weights(int32_t taps, double sigma, float *weight)
 {
+    const double least = 1.0 / (1ull << 63);
     const int32_t half = taps / 2;
     double sum = 0;
     for (int32_t i = half; i >= 0; i--) {
-        weight[i] = (float)st_exp(-0.5 * (i / sigma) * (i / sigma));
+        const double exact = st_exp(-0.5 * (i / sigma) * (i / sigma));
+        weight[i] = exact < least ? 0 : (float)exact;
         sum += i ? 2 * weight[i] : weight[i];
     }
     for (int32_t i = 0; i <= half; i++)
         weight[i] = (float)(weight[i] / sum);
 }
 
-static float *half_kernel(int32_t taps, double sigma, struct st_arena *arena)
+/* `*half`: the neighbours on one side that have a weight. */
+static float *half_kernel(int32_t taps, double sigma, struct st_arena *arena, int32_t *half)
 {
     float *weight = st_arena_take(arena, (uint64_t)(taps / 2 + 1) * sizeof *weight);
     if (weight)
         st_blur_weights(taps, sigma, weight);
+    for (*half = taps / 2; weight && *half > 0 && weight[*half] == 0;)
+        --*half;
     return weight;
 }
 
@@ -59,11 +65,11 @@ int st_blur(const struct st_colour_rows *rows, int32_t across, int32_t down, dou
             struct st_arena *arena, struct st_view *pixels)
 {
     const struct st_view in = *pixels;
-    const int32_t half_across = across / 2, half_down = down / 2;
+    int32_t half_across, half_down;
+    const float *across_weight = half_kernel(across, sigma, arena, &half_across);
+    const float *down_weight = half_kernel(down, sigma, arena, &half_down);
     const size_t count = (size_t)in.width * (size_t)in.channels;
     const size_t border = (size_t)half_across * (size_t)in.channels;
-    const float *across_weight = half_kernel(across, sigma, arena);
-    const float *down_weight = half_kernel(down, sigma, arena);
     float *row = st_arena_take(arena, (uint64_t)(count + 2 * border) * sizeof *row);
     const uint8_t **around = st_arena_take(arena, (uint64_t)down * sizeof *around);
     if (!across_weight || !down_weight || !row || !around ||

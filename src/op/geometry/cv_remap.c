@@ -16,6 +16,11 @@ static int no_memory(const struct st_image *image, const char *op, struct stoker
 
 int st_cv_remap_has_work(const struct st_image *image, const char *op, struct stoker_error *err)
 {
+    const int32_t width = st_image_width(image), height = st_image_height(image);
+    if (width > ST_CV_SIDE || height > ST_CV_SIDE)
+        return st_fail(err, STOKER_EINVAL,
+                       "%s: the image has %d x %d pixels, and OpenCV moves at most %d on each side", op,
+                       width, height, ST_CV_SIDE);
     if (image->boxes && image->boxes->points)
         return st_fail(err, STOKER_EINVAL,
                        "%s: key points cannot follow, since it is only known where pixels come from",
@@ -102,15 +107,6 @@ static int move_boxes(struct st_image *image, const struct st_cv_points_of *poin
 
 /* ---- pixels -------------------------------------------------------------------------------------- */
 
-static int check_side(int32_t side, const char *op, struct stoker_error *err)
-{
-    if (side <= ST_CV_SIDE)
-        return STOKER_OK;
-    return st_fail(err, STOKER_EINVAL,
-                   "%s: the image has a side of %d pixels, and OpenCV moves at most %d", op, side,
-                   ST_CV_SIDE);
-}
-
 int st_image_cv_remap(struct st_image *image, const struct st_cv_points_of *points,
                       const struct st_cv_warp_params *params, const char *op, struct stoker_error *err)
 {
@@ -120,13 +116,9 @@ int st_image_cv_remap(struct st_image *image, const struct st_cv_points_of *poin
                               .numbers = numbers,
                               .count = ST_CV_BORDER_NUMBERS};
     struct st_cv_warp warp;
-    int rc = check_side(st_image_width(image), op, err);
-    if (rc >= 0)
-        rc = check_side(st_image_height(image), op, err);
-    if (rc >= 0 && image->boxes)
+    if (image->boxes)
         return move_boxes(image, points, op, err);
-    if (rc >= 0)
-        rc = st_image_pixels(image, false, false, &call.in, err);
+    int rc = st_image_pixels(image, false, false, &call.in, err);
     if (rc < 0)
         return rc;
     if (!st_view_take(&call.out, call.arena, call.in.width, call.in.height, call.in.channels))

@@ -14,7 +14,7 @@ struct st_cv_points_of {
     const void *by;
 };
 
-/* Whether there is anything that a distortion could move, so that its points need not be made. Key
+/* Above 0 if there is anything that a distortion could move, 0 if its points need not be made. Key
  * points cannot follow, which is an error: where they go is not known. */
 int st_cv_remap_has_work(const struct st_image *image, const char *op, struct stoker_error *err);
 /* Moves the pixels of an image of the same size. Boxes become those around the pixels that come from
