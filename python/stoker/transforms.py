@@ -43,7 +43,7 @@ from ._steps.arguments import (
 )
 from ._steps.augments import AutoAugment, AutoAugmentPolicy, RandAugment, TrivialAugmentWide
 from ._steps.base import Compose, Transform, WithProbability, functional_apply, pipeline_text
-from ._steps.boxes import ClampBoundingBoxes, ConvertBoundingBoxFormat, SanitizeBoundingBoxes
+from ._steps.boxes import ClampBoundingBoxes, ConvertBoundingBoxFormat, RandomIoUCrop, SanitizeBoundingBoxes
 from ._steps.chosen import RandomApply, RandomChoice, RandomOrder
 from ._steps.colours import (
     ColorJitter,
@@ -95,6 +95,7 @@ __all__ = [
     "RandomGrayscale",
     "RandomHorizontalFlip",
     "RandomInvert",
+    "RandomIoUCrop",
     "RandomOrder",
     "RandomPerspective",
     "RandomPhotometricDistort",

@@ -80,6 +80,7 @@ _OF_IMAGES = {
     },
     "Tensors": {
         "ToTensor": Shown("T.ToTensor()"),
+        "RandomIoUCrop": Shown("T.RandomIoUCrop()", 0, "Which part it crops depends on boxes, which the picture does not have."),
         "SanitizeBoundingBoxes": Shown("T.SanitizeBoundingBoxes()", 1, "It removes boxes, and leaves images as they are."),
         "ClampBoundingBoxes": Shown("T.ClampBoundingBoxes()", 1, "It changes boxes, and leaves images as they are."),
         "ConvertBoundingBoxFormat": Shown(

@@ -8,11 +8,13 @@
 
 #define OPS(X) \
     X(resize) X(center_crop) X(crop) X(random_crop) \
-    X(random_resized_crop) X(random_sized_crop) X(random_horizontal_flip) X(random_vertical_flip) \
+    X(random_resized_crop) X(random_sized_crop) X(random_iou_crop) \
+    X(random_horizontal_flip) X(random_vertical_flip) \
     X(random_rotation) X(random_affine) X(random_perspective) \
     X(random_resize) X(random_shortest_size) X(scale_jitter) X(resize_keep_ratio) \
     X(resize_to_fit) X(random_scale) \
-    X(random_zoom_out) X(elastic_transform) X(cv_affine) X(cv_perspective) X(drop_holes) \
+    X(random_zoom_out) X(elastic_transform) X(cv_affine) X(cv_perspective) \
+    X(cv_elastic) X(cv_grid_distortion) X(cv_optical_distortion) X(drop_holes) X(drop_grid) \
     X(sanitize_bounding_boxes) X(clamp_bounding_boxes) X(convert_bounding_box_format) \
     X(begin_boxes) X(filter_boxes) \
     X(random_turn) X(pad) X(pad_if_needed) X(color_jitter) X(grayscale) \
@@ -25,6 +27,7 @@
     X(albu_box_blur) X(albu_median_blur) X(albu_sharpen) X(albu_emboss) X(albu_gaussian_blur) \
     X(albu_motion_blur) X(albu_clahe) X(albu_downscale) X(albu_iso_noise) \
     X(random_channel_permutation) X(random_photometric_distort) \
+    X(views) X(by_view) \
     X(random_apply) X(random_choice) X(random_some) X(random_order) X(to_tensor) X(pil_to_tensor) \
     X(convert_image_dtype) X(normalize) X(normalize_bytes) X(arithmetic) \
     X(audio_decode) X(audio_resample) X(audio_mono) X(audio_channels) X(audio_crop) \

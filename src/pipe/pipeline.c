@@ -28,6 +28,9 @@ static int plan_inner(const struct st_step *step, struct st_steps *inner, const 
             err, STOKER_EINVAL,
             "pipeline: %s cannot contain to_tensor, normalize or a change of type: put it outside",
             step->op->name);
+    if (after.views != shape->views)
+        return st_fail(err, STOKER_EINVAL, "pipeline: %s cannot contain views: put it outside",
+                       step->op->name);
     if (after.channels != shape->channels)
         return st_fail(
             err, STOKER_EINVAL,
@@ -119,6 +122,17 @@ static uint32_t count_erases(const struct st_steps *steps)
     return count;
 }
 
+/* Numbers the steps that are by_boxes. */
+static void number_crops(struct st_steps *steps, uint32_t *count)
+{
+    for (uint32_t k = 0; k < steps->count; k++) {
+        struct st_step *step = &steps->step[k];
+        step->crop = *count;
+        *count += step->op->by_boxes;
+        number_crops(&step->inner, count);
+    }
+}
+
 /* ---- sounds --------------------------------------------------------------------------------------- */
 
 /* A pipeline whose first op works on sounds contains only such ops. Its rows are float32: [C, T], or [C,
@@ -207,6 +221,7 @@ int st_pipeline_open(struct stoker_pipeline **out, const char *text, struct stok
         return rc;
     }
     pipe->erases = count_erases(&pipe->steps);
+    number_crops(&pipe->steps, &pipe->crops);
     *out = pipe;
     return 0;
 }

@@ -23,6 +23,7 @@ struct st_step {
     const struct st_op *op;
     void *self;            /* its parameters */
     uint32_t number;       /* its position in the text; selects its random stream */
+    uint32_t crop;         /* by_boxes: which of a sample's crops is its own */
     struct st_steps inner; /* for an op that contains others */
 };
 
@@ -34,6 +35,7 @@ struct stoker_pipeline {
     bool sounds;                  /* the ops work on sounds, of this shape after the last op: */
     struct st_audio_shape sound;
     uint32_t erases;              /* maximum number of erased boxes per image */
+    uint32_t crops;               /* steps whose crops depend on boxes */
     atomic_uint holders;
 };
 

@@ -190,6 +190,26 @@ static int check_drawn(const struct st_columns_plan *plan, struct stoker_error *
     return 0;
 }
 
+static bool has_boxes(const struct st_columns_plan *plan, uint32_t column)
+{
+    return plan->column[column].target == ST_TARGET_BOXES && !plan->column[column].points;
+}
+
+/* Crops that depend on boxes need to know which. */
+static int check_crops(const struct st_columns_plan *plan, const struct stoker_pipeline *pipe,
+                       struct stoker_error *err)
+{
+    uint32_t fields = 0;
+    for (uint32_t k = 0; k < plan->count; k++)
+        fields += has_boxes(plan, k);
+    if (!pipe->crops || fields == 1)
+        return 0;
+    return st_fail(err, STOKER_EINVAL,
+                   "random_iou_crop: the crop depends on the boxes of the sample, of which there %s: "
+                   "name one field in boxes=",
+                   fields ? "are several fields" : "is no field");
+}
+
 int st_targets_plan(struct st_columns_plan *plan, const struct stoker_pipeline *pipe, const char *masks,
                     const char *boxes, struct stoker_error *err)
 {
@@ -201,7 +221,9 @@ int st_targets_plan(struct st_columns_plan *plan, const struct stoker_pipeline *
     int rc = each_name(plan, masks, add_mask, err);
     if (!rc)
         rc = each_name(plan, boxes, add_boxes, err);
-    return rc ? rc : check_drawn(plan, err);
+    if (!rc)
+        rc = check_drawn(plan, err);
+    return rc ? rc : check_crops(plan, pipe, err);
 }
 
 /* ---- one sample ---------------------------------------------------------------------------------- */
@@ -225,21 +247,32 @@ static int find_size(struct st_targets *of, const struct st_piece *piece, struct
     return rc;
 }
 
+static int make_target(struct st_targets *of, uint32_t column, struct st_piece *pieces,
+                       struct stoker_error *err)
+{
+    const struct st_columns_plan *plan = of->plan;
+    const uint32_t which = of->field = plan->column[column].field;
+    int rc = 0;
+    if (plan->column[column].target == ST_TARGET_MASK)
+        rc = st_mask_make(of, column, &pieces[which], err);
+    else if (plan->column[column].target == ST_TARGET_BOXES)
+        rc = st_boxes_make(of, column, pieces, err);
+    if (rc && !of->step_failed) {
+        char where[256];
+        snprintf(where, sizeof where, "field %s", plan->field[of->field].name);
+        rc = st_fail_in(err, rc, where);
+    }
+    return rc;
+}
+
+/* Boxes first: the crops of some steps follow from them. */
 int st_targets_make(struct st_targets *of, struct st_piece *pieces, struct stoker_error *err)
 {
     const struct st_columns_plan *plan = of->plan;
     int rc = find_size(of, &pieces[plan->image], err);
-    for (uint32_t k = 0; !rc && k < plan->count; k++) {
-        const uint32_t which = of->field = plan->column[k].field;
-        if (plan->column[k].target == ST_TARGET_MASK)
-            rc = st_mask_make(of, k, &pieces[which], err);
-        else if (plan->column[k].target == ST_TARGET_BOXES)
-            rc = st_boxes_make(of, k, pieces, err);
-        if (rc && !of->step_failed) {
-            char where[256];
-            snprintf(where, sizeof where, "field %s", plan->field[of->field].name);
-            rc = st_fail_in(err, rc, where);
-        }
-    }
+    for (uint32_t k = 0; !rc && k < plan->count; k++)
+        rc = has_boxes(plan, k) ? make_target(of, k, pieces, err) : 0;
+    for (uint32_t k = 0; !rc && k < plan->count; k++)
+        rc = has_boxes(plan, k) ? 0 : make_target(of, k, pieces, err);
     return rc;
 }

@@ -106,8 +106,9 @@ static const struct {
     const char *op;
     void (*draw)(struct trial *trial, uint64_t *state);
 } drawn[] = {
-    {"remap", draw_remap},          {"resize_area", draw_resize},
-    {"resize_linear", draw_resize}, {"resize_nearest", draw_resize},
+    {"remap", draw_remap},          {"remap_nearest", draw_remap},
+    {"resize_area", draw_resize},   {"resize_linear", draw_resize},
+    {"resize_nearest", draw_resize},
     {"warp_affine", draw_affine},   {"warp_perspective", draw_perspective},
     {"warp_affine_nearest", draw_affine}, {"warp_perspective_nearest", draw_perspective},
 };

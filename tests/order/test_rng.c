@@ -1,4 +1,5 @@
 /* Philox gives the published answers, and what is drawn from it has the promised distribution. */
+#include "order/normals.h"
 #include "order/rng.h"
 #include "stat.h"
 
@@ -130,23 +131,24 @@ static void below(void)
     }
 }
 
-static void normal(void)
+/* `layers`: NULL for st_rng_normal. */
+static void normal(const char *name, const struct st_normals *layers)
 {
     enum { CELLS = 200 };
     const int draws = (int)share_of(400000);
-    static uint64_t counts[CELLS];
+    uint64_t counts[CELLS] = {0};
     struct st_rng rng;
     double sum = 0, squares = 0, fourths = 0;
     st_rng_init(&rng, 3, 1, 4, 1);
     for (int i = 0; i < draws; i++) {
-        const double x = st_rng_normal(&rng);
+        const double x = layers ? st_normals_draw(layers, &rng) : st_rng_normal(&rng);
         sum += x;
         squares += x * x;
         fourths += x * x * x * x;
         const double below = 0.5 * erfc(-x / sqrt(2)); /* uniform if x is normal */
         counts[below < 1 ? (int)(below * CELLS) : CELLS - 1]++;
     }
-    ok_likely(sum / sqrt(draws), "normal has mean 0");
+    ok_likely(sum / sqrt(draws), "%s has mean 0", name);
     ok_likely((squares / draws - 1) * sqrt(draws / 2.0), "variance 1");
     ok_likely((fourths / draws - 3) * sqrt(draws / 96.0), "and the right tails");
     ok_likely(chi_deviate(chi_flat(counts, CELLS, draws / CELLS), CELLS - 1),
@@ -193,12 +195,15 @@ static void same_bits_everywhere(void)
 
 int main(void)
 {
+    static struct st_normals layers;
     known_answers();
     function_of_its_key();
     long_streams();
     uniform();
     below();
-    normal();
+    normal("normal", NULL);
+    st_normals_init(&layers);
+    normal("of many", &layers);
     gamma_variates();
     same_bits_everywhere();
     return done_testing();

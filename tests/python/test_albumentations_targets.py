@@ -142,6 +142,7 @@ DRAWN = {
     "scale": [A.RandomScale(0.5, interpolation=NEAREST), A.SmallestMaxSize([40, 50], interpolation=NEAREST)],
     "pad": [A.PadIfNeeded(120, 120, position="random", fill=3, fill_mask=3), A.RandomCrop(110, 100)],
     "holes": [A.CoarseDropout((2, 5), (3, 9), (2, 4), fill=7, fill_mask=7, p=0.9)],
+    "grid": [A.GridDropout(0.3, unit_size_range=(4, 9), fill=7, fill_mask=7, p=0.9)],
     "mirror": [A.PadIfNeeded(120, 120, border_mode=cv2.BORDER_REFLECT_101), A.SomeOf([A.VerticalFlip(), A.Transpose(p=1)], 1)],
 }
 
@@ -267,6 +268,7 @@ def test_boxes_outside_of_their_image_are_an_error(tmp_path):
     "step, why",
     [
         (A.CoarseDropout((1, 1), (29, 29), (29, 29), p=1), "holes remove boxes"),
+        (A.GridDropout(1, holes_number_xy=(1, 1), random_offset=False, p=1), "holes remove boxes"),
         (A.PadIfNeeded(40, 40, border_mode=cv2.BORDER_REFLECT_101), "its border repeats boxes"),
         (A.Rotate((90, 90), border_mode=cv2.BORDER_REFLECT, p=1), "its border repeats boxes"),
     ],

@@ -17,7 +17,7 @@ import torch
 from conftest import picture
 from PIL import Image
 from stoker import transforms as T
-from stoker._plan import from_albumentations_pixels as pixels
+from stoker._plan import from_albumentations_compared as compared
 from stoker._steps.blockers import Blocked
 from test_timm import draws, same_shares
 from transform_parity import apply, pictures
@@ -263,7 +263,7 @@ def test_numbers_that_were_changed_to_bad_ones_are_refused(name):
 
 
 def test_a_step_that_differs_from_what_is_installed_stays_in_python(monkeypatch):
-    monkeypatch.setattr(pixels, "_compared", {})
+    monkeypatch.setattr(compared, "_compared", {})
     grey, invert = compose(A.ToGray(p=1)), compose(A.InvertImg(p=1))
     convert = cv2.cvtColor
     monkeypatch.setattr(cv2, "cvtColor", lambda image, code, **options: convert(image, code, **options) // 2)
@@ -273,7 +273,7 @@ def test_a_step_that_differs_from_what_is_installed_stays_in_python(monkeypatch)
 
 
 def test_comparing_draws_from_no_generator_of_the_script(monkeypatch):
-    monkeypatch.setattr(pixels, "_compared", {})
+    monkeypatch.setattr(compared, "_compared", {})
     np.random.seed(1)
     torch.manual_seed(1)
     before = np.random.get_state()[1].copy(), torch.get_rng_state()

@@ -20,12 +20,13 @@ from stoker import transforms as T  # noqa: E402
 F = v2.functional
 
 
-def philox(seed: int, count: int) -> np.ndarray:
-    """The numbers of 32 bits that the first op draws for the first sample of the first epoch."""
+def philox(seed: int, count: int, sample: int = 0, op: int = 0) -> np.ndarray:
+    """The numbers of 32 bits that an op draws for a sample of the first epoch."""
     blocks = (count + 3) // 4
     assert blocks < 1 << 16  # then the key changes
     mask = np.uint64(0xFFFFFFFF)
-    counter = [np.zeros(blocks, np.uint64) for _ in range(3)] + [np.arange(blocks, dtype=np.uint64)]
+    counter = [np.full(blocks, number, np.uint64) for number in (sample, 0, 0)]
+    counter.append(np.arange(blocks, dtype=np.uint64) + np.uint64(op << 16))
     keys = [seed & 0xFFFFFFFF, seed >> 32]
     for _ in range(10):
         a, b, c, d = counter

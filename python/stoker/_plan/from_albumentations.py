@@ -134,14 +134,16 @@ def _whole(t: Any) -> Transform:
 
 # What the engine does not do to boxes and key points: those in a hole go, and those in such a border are there twice.
 _NOT_FOR_BOXES = {
-    r"\bdrop_holes\(": "holes remove boxes and key points, which the engine does not",
-    r"\b(padding_mode=(?!constant)|border=reflect)": "its border repeats boxes and key points, which the engine does not; use "
-    "border_mode=cv2.BORDER_CONSTANT",
+    r"\bdrop_(grid|holes)\(": "holes remove boxes and key points, which the engine does not",
+    r"\b(padding_mode=(?!constant)|cv_(affine|perspective)\([^)]*border=reflect)": "its border repeats boxes and key points, "
+    "which the engine does not; use border_mode=cv2.BORDER_CONSTANT",
 }
+_NOT_FOR_POINTS = {r"\bcv_(elastic|grid_distortion|optical_distortion)\(": "distortions lose key points, which the engine does not"}
 
 
 def _refuse_what_repeats_or_hides(t: Any, text: str) -> None:
-    why = [reason for pattern, reason in _NOT_FOR_BOXES.items() if re.search(pattern, text)]
+    refused = _NOT_FOR_BOXES | (_NOT_FOR_POINTS if "keypoints" in t.processors else {})
+    why = [reason for pattern, reason in refused.items() if re.search(pattern, text)]
     if why:
         raise Blocked([Blocker(TRANSFORM, str(cannot(t, reason)), "", t) for reason in why])
 

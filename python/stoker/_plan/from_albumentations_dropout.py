@@ -9,7 +9,7 @@ import numpy as np
 
 from .._steps.base import Transform
 from .._steps.engine_op import EngineOp
-from .from_albumentations import cannot, integer, register, several
+from .from_albumentations import cannot, integer, is_on, number, register, several
 
 _SIDE = 1 << 20  # pixels at most
 _HOLES = 1 << 16
@@ -27,6 +27,10 @@ def _fill(t: Any) -> Any:
     return integer(t, "fill", t.fill, 0, 255)
 
 
+def _mask_fill(t: Any) -> int | None:
+    return None if t.fill_mask is None else integer(t, "fill_mask", t.fill_mask, 0, 255)
+
+
 def _coarse_dropout(t: Any) -> Transform:
     """Sides are fractions of the image's if the most of the height is below 1."""
     count = [integer(t, "num_holes_range", value, 1, _HOLES) for value in several(t, "num_holes_range", 2)]
@@ -37,8 +41,20 @@ def _coarse_dropout(t: Any) -> Transform:
         else [integer(t, f"hole_{side}_range", value, 0, _SIDE) for value in several(t, f"hole_{side}_range", 2)]
         for side in ("height", "width")
     }
-    mask = None if t.fill_mask is None else integer(t, "fill_mask", t.fill_mask, 0, 255)
-    return EngineOp("drop_holes", count=count, **sides, relative=relative or None, fill=_fill(t), mask_fill=mask)
+    return EngineOp("drop_holes", count=count, **sides, relative=relative or None, fill=_fill(t), mask_fill=_mask_fill(t))
+
+
+def _grid_dropout(t: Any) -> Transform:
+    """The number of cells decides, then their sizes, which are squares; without both there are ten in each direction."""
+    options: dict[str, Any] = {"ratio": number(t, "ratio", 1e-9, 1)}
+    for ours, theirs, least in (("cells", "holes_number_xy", 1), ("unit", "unit_size_range", 2)):
+        if getattr(t, theirs) is not None:
+            options[ours] = [integer(t, theirs, value, least, _SIDE) for value in several(t, theirs, 2)]
+            break
+    if not is_on(t, "random_offset"):
+        options["shift"] = [integer(t, "shift_xy", value, 0, _SIDE) for value in several(t, "shift_xy", 2)]
+    return EngineOp("drop_grid", **options, fill=_fill(t), mask_fill=_mask_fill(t))
 
 
 register("CoarseDropout", _coarse_dropout)
+register("GridDropout", _grid_dropout)

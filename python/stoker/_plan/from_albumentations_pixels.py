@@ -17,38 +17,10 @@ from .. import transforms as T
 from .._steps import single
 from .._steps.base import Transform
 from .._steps.engine_op import EngineOp
-from .compare import gives, samples
 from .from_albumentations import cannot, checked, integer, is_on, number, register, several
-
-_Pair = tuple[dict[str, Any], Transform]  # options of Albumentations' class, and what is to have the same results
-_compared: dict[Any, bool] = {}  # by the class and what was compared
-
-# ---- comparing ----
-
-
-def _agrees(kind: type, pairs: Iterable[_Pair]) -> bool:
-    for options, ours in pairs:
-        theirs = kind(**options, p=1.0)
-        if not all(gives(ours, image, theirs(image=image.copy())["image"]) for image in samples()):
-            return False
-    return True
-
-
-def _compare(t: Any, what: Any, pairs: Callable[[], Iterable[_Pair]]) -> None:
-    """Raise if a step without anything to draw does not give the bytes of Albumentations' class with these options."""
-    _judge(t, what, lambda: _agrees(type(t), pairs()))
-
-
-def _judge(t: Any, what: Any, agrees: Callable[[], bool]) -> None:
-    key = type(t), what
-    if key not in _compared:
-        try:
-            _compared[key] = agrees()
-        except Exception:  # a version with other options
-            _compared[key] = False
-    if not _compared[key]:
-        raise cannot(t, "the versions of Albumentations and OpenCV that are installed calculate in another way than the engine")
-
+from .from_albumentations_compared import Pair as _Pair
+from .from_albumentations_compared import compare as _compare
+from .from_albumentations_compared import judge as _judge
 
 # ---- parameters ----
 

@@ -157,6 +157,18 @@ def _elastic(t: Any) -> Transform:
     return T.ElasticTransform(t.alpha, t.sigma, **_map_options(t))
 
 
+def _iou_crop(t: Any) -> Transform:
+    if not all(0 <= scale <= 1 for scale in (t.min_scale, t.max_scale)):
+        raise NotImplementedError(f"{t!r} cannot be compiled: scales must be from 0 to 1")
+    if not 1 <= len(t.options) <= 16 or not all(0 <= option for option in t.options):
+        raise NotImplementedError(f"{t!r} cannot be compiled: there must be 1 to 16 options, none below 0")
+    if not 1 <= t.trials <= 10000:
+        raise NotImplementedError(f"{t!r} cannot be compiled: trials must be from 1 to 10000")
+    return T.RandomIoUCrop(
+        t.min_scale, t.max_scale, t.min_aspect_ratio, t.max_aspect_ratio, [min(option, 1.0) for option in t.options], t.trials
+    )
+
+
 @functools.cache
 def _writes_jpegs_alike() -> bool:
     """Return whether what the installed torchvision makes of JPEGs, with the libjpeg that it has, is what the engine makes."""
@@ -212,6 +224,7 @@ _CONVERTERS: dict[str, Callable[[Any], Transform]] = {
     "RandomErasing": _erasing,
     "RandomGrayscale": lambda t: T.RandomGrayscale(t.p),
     "RandomHorizontalFlip": lambda t: T.RandomHorizontalFlip(t.p),
+    "RandomIoUCrop": _iou_crop,
     "RandomInvert": lambda t: T.RandomInvert(t.p),
     "RandomOrder": lambda t: T.RandomOrder(list(t.transforms)),
     "RandomPhotometricDistort": lambda t: T.RandomPhotometricDistort(

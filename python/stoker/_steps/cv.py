@@ -133,7 +133,7 @@ def _remap(
     channels, border = _channels(src), _border(borderMode, borderValue)
     if channels not in _WARPED or border is None or dst is not None:
         return None
-    if type(interpolation) is not int or interpolation != _LINEAR:
+    if type(interpolation) is not int or interpolation not in (_NEAREST, _LINEAR):
         return None
     if map2 is None:
         if not _is_map(map1, 3) or map1.shape[2] != 2:
@@ -142,6 +142,8 @@ def _remap(
         return None
     tables = (map1,) if map2 is None else (map1, map2)
     height, width = map1.shape[:2]
+    if interpolation == _NEAREST:  # for masks in pipelines alone
+        return Call("remap_nearest", src, height, width, channels, border, tables, pays=False)
     return Call("remap", src, height, width, channels, border, tables, channels != _GREY)
 
 
@@ -186,7 +188,8 @@ def _remap_samples() -> list[tuple[Any, ...]]:
     xs = (x + 5 * np.sin(y / 7)).astype(np.float32)
     ys = (y * 0.9 + 4 * np.cos(x / 9)).astype(np.float32)
     return [
-        (array, *maps, _LINEAR, None, border, (7, 250, 99, 0))
+        (array, *maps, interpolation, None, border, (7, 250, 99, 0))
+        for interpolation in (_LINEAR, _NEAREST)
         for array in _arrays((96, 128), (40, 1))
         for maps in ((xs, ys), (np.dstack([xs, ys]), None))
         for border in _BORDERS
@@ -256,7 +259,7 @@ class Function:
 
 
 _FUNCTIONS = [
-    Function("remap", ["remap"], _remap, _remap_samples),
+    Function("remap", ["remap", "remap_nearest"], _remap, _remap_samples),
     Function("resize", _RESIZES.values(), _resize, _resize_samples),
     Function("warpAffine", ["warp_affine", "warp_affine_nearest"], _warp_affine, lambda: _warp_samples(2)),
     Function("warpPerspective", ["warp_perspective", "warp_perspective_nearest"], _warp_perspective, lambda: _warp_samples(3)),

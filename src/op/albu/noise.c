@@ -61,7 +61,8 @@ static void make_numbers(struct numbers *n, double mean, double std)
     for (int k = 0; k < KINDS; k++) {
         const double edge = k < MOST ? k - MOST : k - MOST + 1; /* fractions are left out */
         const double until = k == KINDS - 1 ? 1
-                             : std > 0      ? st_albu_below((edge - mean) / std) : edge > mean;
+                             : std > 0      ? st_albu_below((edge - mean) / std)
+                                            : edge > mean;
         share[k] = (until - before) * PLACES;
         before = until;
     }

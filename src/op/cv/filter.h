@@ -36,6 +36,9 @@ struct st_cv_filter_rows {
     /* Across: sums of values at multiples of `step`; weights of the middle and one side. */
     void (*across)(float *out, const uint8_t *in, const float *weight, int32_t half, int32_t step,
                    size_t bytes);
+    /* Sums of floats, one at the same place of each tap. */
+    void (*weigh_floats)(float *out, const float *const *tap, const float *weight, int32_t count,
+                         size_t floats);
     /* Down: of rows from `half` above to `half` below, rounded to bytes. */
     void (*down)(uint8_t *out, const float *const *row, const float *weight, int32_t half, size_t bytes);
 };

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { CHUNK = 512 }; /* bytes at a time, in the cache */
+enum { CHUNK = 512 }; /* values at a time, in the cache */
 
 static inline size_t part_of(size_t bytes, size_t done)
 {
@@ -170,6 +170,42 @@ static void down(uint8_t *restrict out, const float *const *row, const float *we
     }
 }
 
+enum { TAPS = 8 }; /* at a time, so that sums are rarely loaded and stored */
+
+static void weigh_eight(float *restrict sum, const float *const *tap, const float *weight, size_t at,
+                        size_t count)
+{
+    const float *restrict a = tap[0] + at, *restrict b = tap[1] + at, *restrict c = tap[2] + at,
+                          *restrict d = tap[3] + at, *restrict e = tap[4] + at,
+                          *restrict f = tap[5] + at, *restrict g = tap[6] + at,
+                          *restrict h = tap[7] + at;
+    for (size_t i = 0; i < count; i++) {
+        float all = __builtin_fmaf(a[i], weight[0], sum[i]);
+        all = __builtin_fmaf(b[i], weight[1], all);
+        all = __builtin_fmaf(c[i], weight[2], all);
+        all = __builtin_fmaf(d[i], weight[3], all);
+        all = __builtin_fmaf(e[i], weight[4], all);
+        all = __builtin_fmaf(f[i], weight[5], all);
+        all = __builtin_fmaf(g[i], weight[6], all);
+        sum[i] = __builtin_fmaf(h[i], weight[7], all);
+    }
+}
+
+static void weigh_floats(float *restrict out, const float *const *tap, const float *weight,
+                         int32_t count, size_t floats)
+{
+    for (size_t at = 0; at < floats; at += CHUNK) {
+        const size_t n = part_of(floats, at);
+        int32_t t = 0;
+        memset(out + at, 0, n * sizeof *out);
+        for (; t + TAPS <= count; t += TAPS)
+            weigh_eight(out + at, tap + t, weight + t, at, n);
+        for (; t < count; t++)
+            for (size_t i = 0; i < n; i++)
+                out[at + i] = __builtin_fmaf(tap[t][at + i], weight[t], out[at + i]);
+    }
+}
+
 extern const struct st_cv_filter_rows ST_CV_ROWS;
 const struct st_cv_filter_rows ST_CV_ROWS = {
     .median = median,
@@ -178,4 +214,5 @@ const struct st_cv_filter_rows ST_CV_ROWS = {
     .weigh = weigh,
     .across = across,
     .down = down,
+    .weigh_floats = weigh_floats,
 };

@@ -7,11 +7,13 @@
 #include <math.h>
 #include <string.h>
 
-extern const struct st_cv_op st_cv_remap, st_cv_resize_area, st_cv_resize_linear, st_cv_resize_nearest,
-    st_cv_warp_affine, st_cv_warp_affine_nearest, st_cv_warp_perspective, st_cv_warp_perspective_nearest;
+extern const struct st_cv_op st_cv_remap, st_cv_remap_nearest, st_cv_resize_area, st_cv_resize_linear,
+    st_cv_resize_nearest, st_cv_warp_affine, st_cv_warp_affine_nearest, st_cv_warp_perspective,
+    st_cv_warp_perspective_nearest;
 
 const struct st_cv_op *const st_cv_ops[] = {
     &st_cv_remap,
+    &st_cv_remap_nearest,
     &st_cv_resize_area,
     &st_cv_resize_linear,
     &st_cv_resize_nearest,

@@ -26,7 +26,7 @@ static void read_row(const struct st_cv_warp *warp, const struct st_cv_call *cal
     }
 }
 
-static int run(const struct st_cv_call *call, struct stoker_error *err)
+static int run(const struct st_cv_call *call, bool nearest, struct stoker_error *err)
 {
     const uint64_t points = (uint64_t)call->out.height * (uint64_t)call->out.width;
     const uint64_t wanted = points * sizeof(float) * (3 - call->tables);
@@ -36,12 +36,22 @@ static int run(const struct st_cv_call *call, struct stoker_error *err)
             return st_fail(err, STOKER_EINVAL, "remap: map %u has %llu bytes; %d x %d points have %llu",
                            k, (unsigned long long)call->table[k].size, call->out.height, call->out.width,
                            (unsigned long long)wanted);
-    int rc = st_cv_warp_begin(&warp, call, 0, false, NAME, err);
+    int rc = st_cv_warp_begin(&warp, call, 0, nearest, NAME, err);
     for (int32_t y = 0; !rc && y < call->out.height; y++) {
         read_row(&warp, call, y);
         rc = st_cv_warp_row(&warp, call, y, NAME, err);
     }
     return rc;
+}
+
+static int run_linear(const struct st_cv_call *call, struct stoker_error *err)
+{
+    return run(call, false, err);
+}
+
+static int run_nearest(const struct st_cv_call *call, struct stoker_error *err)
+{
+    return run(call, true, err);
 }
 
 const struct st_cv_op st_cv_remap = {
@@ -51,5 +61,15 @@ const struct st_cv_op st_cv_remap = {
     .most = ST_CV_WARP_NUMBERS,
     .least_tables = 1, /* of pairs */
     .most_tables = 2,
-    .run = run,
+    .run = run_linear,
+};
+
+const struct st_cv_op st_cv_remap_nearest = {
+    .name = "remap_nearest",
+    .help = "cv2.remap with INTER_NEAREST",
+    .least = ST_CV_WARP_NUMBERS,
+    .most = ST_CV_WARP_NUMBERS,
+    .least_tables = 1,
+    .most_tables = 2,
+    .run = run_nearest,
 };

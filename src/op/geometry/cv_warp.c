@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-enum { MAP = 9, NUMBERS = MAP + 2 + ST_CV_CHANNELS };
+enum { MAP = 9, NUMBERS = MAP + 1 + ST_CV_BORDER_NUMBERS };
 
 const char *const st_cv_border_words[] = {"constant", "replicate",   "reflect",
                                           "wrap",     "reflect_101", NULL};
@@ -41,6 +41,20 @@ static void move(const void *by, const float from[2], float to[2])
     to[1] = (float)((m[3] * x + m[4] * y + m[5]) / divisor);
 }
 
+void st_cv_border_numbers(const struct st_image *image, const struct st_cv_warp_params *params,
+                          double out[ST_CV_BORDER_NUMBERS])
+{
+    const struct st_list *fill = &params->fill;
+    uint8_t number[ST_CV_CHANNELS] = {0};
+    if (image->numbers)
+        st_image_number(image, (uint8_t)params->mask_fill, number);
+    *out++ = params->border;
+    for (uint32_t c = 0; c < ST_CV_CHANNELS; c++) {
+        const double given = fill->count == 0 ? 0 : fill->value[c < fill->count ? c : 0];
+        *out++ = image->numbers ? number[c] : given;
+    }
+}
+
 static int warp_boxes(struct st_image *image, const struct st_cv_map *map,
                       const struct st_cv_warp_params *params, const char *op, struct stoker_error *err)
 {
@@ -60,19 +74,11 @@ static int warp_boxes(struct st_image *image, const struct st_cv_map *map,
 static uint32_t numbers_of(const struct st_image *image, const struct st_cv_map *map,
                            const struct st_cv_warp_params *params, double out[NUMBERS])
 {
-    const struct st_list *fill = &params->fill;
     uint32_t count = map->perspective ? MAP : MAP - 3;
     memcpy(out, map->pixels, count * sizeof *out);
     out[count++] = 0; /* not yet inverted */
-    out[count++] = params->border;
-    uint8_t number[ST_CV_CHANNELS] = {0};
-    if (image->numbers)
-        st_image_number(image, (uint8_t)params->mask_fill, number);
-    for (uint32_t c = 0; c < ST_CV_CHANNELS; c++) {
-        const double given = fill->count == 0 ? 0 : fill->value[c < fill->count ? c : 0];
-        out[count++] = image->numbers ? number[c] : given;
-    }
-    return count;
+    st_cv_border_numbers(image, params, out + count);
+    return count + ST_CV_BORDER_NUMBERS;
 }
 
 static const char *name_of(bool perspective, bool nearest)

@@ -5,6 +5,7 @@
 #ifndef ST_OP_GEOMETRY_CV_WARP_H
 #define ST_OP_GEOMETRY_CV_WARP_H
 
+#include "op/cv/cv.h"
 #include "op/op.h"
 
 /* The parameters `border`, `fill` and `mask_fill` of an op. */
@@ -34,6 +35,12 @@ extern const char *const st_cv_border_words[];
 /* Checks them, and that pixels can be computed here. */
 int st_cv_warp_plan(const struct st_cv_warp_params *params, const struct st_shape *shape,
                     const struct st_finish_spec *finish, const char *op, struct stoker_error *err);
+
+/* What OpenCV's functions are told about the border of an image, or of a mask: its kind, and the value
+ * of each channel. */
+enum { ST_CV_BORDER_NUMBERS = 1 + ST_CV_CHANNELS };
+void st_cv_border_numbers(const struct st_image *image, const struct st_cv_warp_params *params,
+                          double out[ST_CV_BORDER_NUMBERS]);
 
 /* From the image to the result: the middles of pixels have whole numbers in `pixels`, halves in `boxes`.
  * The last rows are 0, 0, 1 if the map is affine. */
