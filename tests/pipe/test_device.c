@@ -117,6 +117,12 @@ static void pipelines(void)
             const bool equal = same(texts[k], &opt);
             ok(equal && stats.raw_rows == COUNT && stats.resized_rows == 0, "pillow %u: %s", opt.pillow, texts[k]);
         }
+    opt.pillow = 13;
+    ok(same("views(n=3); random_resized_crop(size=30); by_view{random_invert; random_grayscale(p=0.5); "
+            "random_apply(p=1){color_jitter(hue=0.2); random_vertical_flip}}; to_tensor; random_erasing",
+            &opt) &&
+           stats.raw_rows == 3 * COUNT,
+       "three views of each sample");
 }
 
 /* Maps of the finished image are the device's, earlier ones and those that enlarge it a worker's. */
