@@ -77,8 +77,8 @@ ST_INLINE void split48(const uint8_t *in, __m128i rgb[3])
 #undef CHANNEL
 }
 
-/* Converts 8 pixels, each channel to its plane. The upper half loads from eight bytes on, so that nothing
- * behind the pixels is read. */
+/* Converts 8 pixels, each channel to its plane. The upper half loads from eight bytes on, so that
+ * nothing behind the pixels is read. */
 ST_INLINE void convert8(uint8_t *out, size_t plane, const uint8_t *in, int32_t x,
                         const struct numbers n[3], enum st_formula formula, enum stoker_dtype dtype)
 {
