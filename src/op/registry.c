@@ -25,7 +25,7 @@
     X(albu_brightness_contrast) X(albu_gamma) X(albu_posterize) X(albu_solarize) X(albu_shift_rgb) \
     X(albu_equalize) X(albu_shift_hsv) X(albu_jitter) X(albu_grey) X(albu_drop_channels) X(albu_noise) \
     X(albu_box_blur) X(albu_median_blur) X(albu_sharpen) X(albu_emboss) X(albu_gaussian_blur) \
-    X(albu_motion_blur) X(albu_downscale) X(albu_iso_noise) \
+    X(albu_motion_blur) X(albu_clahe) X(albu_downscale) X(albu_iso_noise) \
     X(random_channel_permutation) X(random_photometric_distort) \
     X(views) X(by_view) \
     X(random_apply) X(random_choice) X(random_some) X(random_order) X(to_tensor) X(pil_to_tensor) \

@@ -17,7 +17,7 @@ from .. import transforms as T
 from .._steps import single
 from .._steps.base import Transform
 from .._steps.engine_op import EngineOp
-from .from_albumentations import cannot, checked, is_on, number, register, several
+from .from_albumentations import cannot, checked, integer, is_on, number, register, several
 from .from_albumentations_compared import Pair as _Pair
 from .from_albumentations_compared import compare as _compare
 from .from_albumentations_compared import judge as _judge
@@ -128,6 +128,18 @@ def _equalize(t: Any) -> Transform:
 
 
 # ---- colours ----
+
+
+def _clahe(t: Any) -> Transform:
+    tiles = [integer(t, "tile_grid_size", value, 1, 256) for value in several(t, "tile_grid_size", 2, 1, 256)]
+
+    def pairs() -> Iterable[_Pair]:
+        for clip in (1.0, 1.37, 3.21, 9.0):
+            yield {"clip_limit": _same(clip), "tile_grid_size": tuple(tiles)}, EngineOp("albu_clahe", clip=_same(clip), tiles=tiles)
+
+    limits = _range(t, "clip_limit", 1, 1e6)
+    _compare(t, tuple(tiles), pairs)
+    return EngineOp("albu_clahe", clip=limits, tiles=tiles)
 
 
 def _shift_hsv(t: Any) -> Transform:
@@ -320,6 +332,7 @@ def _compression(t: Any) -> Transform:
 
 
 register("Blur", _blur("albu_box_blur", 255))
+register("CLAHE", _clahe)
 register("ChannelDropout", _drop_channels)
 register("ChannelShuffle", _shuffle)
 register("ColorJitter", _jitter)
