@@ -12,7 +12,7 @@ static void change_nothing(struct st_tables *tables)
         for (int32_t v = 0; v < 256; v++)
             tables->table[c][v] = (uint8_t)v;
     tables->changed = tables->counted = false;
-    tables->formula.kind = ST_TABLE_ANY;
+    tables->formula = (struct st_table_formula){.kind = ST_TABLE_ANY};
 }
 
 void st_tables_begin(struct st_tables *tables, const struct st_colour_rows *rows,
