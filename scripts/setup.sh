@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs what is missing, says what and why first, and does nothing the second time.
 #   scripts/setup.sh [torch] [test] [bench] [cuda] [wheel] [release]     groups beyond what the build itself needs
+#   scripts/setup.sh test-programs     of the group test what does not come from PyPI: enough to build the C tests
 # Debian packages come by apt-get; Python packages go into .venv; the system's Python is left alone.
 source "$(dirname "$0")/common.sh"
 
@@ -58,7 +59,7 @@ debian_packages() {
         need python3-dev "builds the extension" python_has "$python_header"
         need python3-venv "the virtual environment" python_has "import venv, ensurepip"
     fi
-    if wanted test; then
+    if wanted test || wanted test-programs; then
         need ccache "compiles the library once for three builds" has ccache
         need mold "links the programs of builds with a sanitizer" has ld.mold
         need nginx-light "serves datasets to the tests" test -x /usr/sbin/nginx
@@ -70,7 +71,7 @@ debian_packages() {
             need chromium-headless-shell "shows the pages of stoker info and report" has_chromium
         fi
     fi
-    if wanted test || wanted release; then
+    if wanted test || wanted test-programs || wanted release; then
         need qemu-user "runs programs of the other CPU" has qemu-x86_64
         if [ "$(uname -m)" = aarch64 ]; then
             need gcc-x86-64-linux-gnu "builds them" has x86_64-linux-gnu-gcc

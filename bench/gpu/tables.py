@@ -62,9 +62,9 @@ def profile(about):
                        for stage in after["stages"])
     there = {key: after["device"][key] - before["device"][key]
              for key in ("rows_resized_there", "copied_bytes")}
-    text = (f"thread time per sample, us: {stages}; {there['rows_resized_there'] / samples:.0%} of the rows resized by the GPU, "
-            f"{there['copied_bytes'] / samples / 1e3:.0f} KB copied per sample, {hardware_share(about)} of the files decoded by its "
-            "JPEG hardware")
+    text = (f"for each sample taken, and those of batches that are made ahead: thread time, us: {stages}; "
+            f"{there['rows_resized_there'] / samples:.2f} rows resized by the GPU, {there['copied_bytes'] / samples / 1e3:.0f} KB "
+            f"copied, {hardware_share(about)} of the files decoded by its JPEG hardware")
     if learnt := after["device"]["files_known"] - before["device"]["files_known"]:
         text += f"; {learnt:,} files became known meanwhile"
     note = after["device"]["jpeg_hardware_note"]

@@ -1018,8 +1018,9 @@ STOKER_API void stoker_gpu_watch_close(struct stoker_gpu_watch *watch);
  * torchvision's arithmetic, and what crops cut off is cut off them. The op sanitize_bounding_boxes
  * removes those that are then too small, with their values. "boxes=FORMAT+labels" says how they are
  * stored: xyxy, xywh (left, top, width, height) or cxcywh (centre, width, height), and after "relative_"
- * as fractions of the image's size: "boxes=relative_cxcywh". They become xyxy in pixels, or what the op
- * convert_bounding_box_format says. Where a map turns boxes, each becomes the one around its four
+ * as fractions of the image's size: "boxes=relative_cxcywh". After "whole_" they are whole numbers, and a
+ * resize leaves fractions out. They become xyxy in pixels, or what the op convert_bounding_box_format
+ * says. Where a map turns boxes, each becomes the one around its four
  * corners. "joints=points" are key points, float32 [..., 2] or [..., 3]: x, y and visibility. They may
  * also belong to boxes: "boxes+labels+joints=points".
  */

@@ -157,6 +157,8 @@ ST_RARE uint32_t st_warped_pixel(const struct st_gpu_batch *batch, uint32_t row,
     const struct st_moved moved = st_moved_of(batch, row, op);
     if (moved.warp->how == ST_JOB_WARP_PLACES)
         return st_places_pixel(&moved, x, y);
+    if (moved.warp->how == ST_JOB_WARP_TRANSPOSED)
+        return st_moved_at(&moved, y, x);
     return moved.warp->how == ST_JOB_WARP_FIXED ? st_fixed_pixel(&moved, x, y)
                                                 : st_point_pixel(&moved, x, y);
 }

@@ -56,12 +56,17 @@ void st_boxes_clamp(struct st_boxes *boxes, int32_t width, int32_t height)
         clamp(boxes->box[k], width, height);
 }
 
+static float scaled(const struct st_boxes *boxes, float at, float by)
+{
+    return boxes->whole ? truncf(at * by) : at * by;
+}
+
 void st_boxes_resize(struct st_boxes *boxes, const int32_t from[2], const int32_t to[2])
 {
     const float across = (float)((double)to[0] / from[0]), down = (float)((double)to[1] / from[1]);
     for (uint64_t k = 0; k < boxes->count; k++)
         for (int side = 0; side < 4; side++)
-            boxes->box[k][side] *= side % 2 ? down : across;
+            boxes->box[k][side] = scaled(boxes, boxes->box[k][side], side % 2 ? down : across);
     for (uint64_t k = 0; k < boxes->points; k++) {
         boxes->point[k * boxes->each] *= across;
         boxes->point[k * boxes->each + 1] *= down;

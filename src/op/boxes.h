@@ -15,7 +15,8 @@ struct st_boxes {
     uint32_t *which; /* the number that each had at first: some may be removed */
     uint64_t count;
     enum st_box_format format; /* that they get at the end */
-    bool loose;                /* they are not clamped: filter_boxes removes what is outside */
+    bool loose; /* they are not clamped: filter_boxes removes what is outside */
+    bool whole; /* of whole numbers: a resize leaves fractions out, as that of integers in torch */
     /* Key points: x and y of each, with `each` numbers from one to the next. */
     float *point;
     uint64_t points;

@@ -50,6 +50,7 @@ enum { ST_SIZE_DIFFERS = -1, ST_SIZE_AS_READ = -2 };
 /* What is known about every image at some point of the pipeline. */
 struct st_shape {
     int32_t width, height; /* below 0: not known */
+    int32_t more_width, more_height; /* with ST_SIZE_AS_READ: what is added to it */
     int32_t channels;
     bool tensor;           /* after to_tensor or pil_to_tensor */
     bool erased;           /* after random_erasing: pixels must not be moved any more */

@@ -148,6 +148,18 @@ static bool is_scattered(const struct st_view *view)
     return (uint64_t)imaxabs(view->stride) * (uint64_t)view->height > INT32_MAX;
 }
 
+/* Transposed last. */
+static int turn_pixels(struct run *run, struct st_turn before)
+{
+    const struct st_turn turn = {.transpose = true, .mirror = before.flip, .flip = before.mirror};
+    const struct st_view in = *run->pixels;
+    if (!st_turn_view(turn, &in, run->arena, run->pixels))
+        return STOKER_ENOMEM;
+    *run->owned = true;
+    st_tables_begin(&run->tables, run->rows, run->pixels);
+    return STOKER_OK;
+}
+
 static int run_warp(struct run *run, const struct st_pending *op)
 {
     const struct st_turn turn = {.mirror = op->mirror, .flip = op->flip};
@@ -156,6 +168,8 @@ static int run_warp(struct run *run, const struct st_pending *op)
     struct st_view in = *pixels;
     if (rc < 0)
         return rc;
+    if (op->warp.mix == ST_MIX_TRANSPOSED)
+        return turn_pixels(run, turn);
     if ((st_turn_needed(turn) || is_scattered(pixels)) && !st_turn_view(turn, pixels, run->arena, &in))
         return STOKER_ENOMEM;
     if (!st_view_take(pixels, run->arena, in.width, in.height, in.channels) ||

@@ -33,8 +33,9 @@ enum st_pending_kind {
 
 enum { ST_PENDING_MAX = 16 }; /* when full, the recorded ops are run first */
 
-/* How the pixel of a point between others is made of them. */
-enum st_mix { ST_MIX_NEAREST, ST_MIX_BILINEAR, ST_MIX_BICUBIC };
+/* How the pixel of a point between others is made of them; or rows become columns, in a square image,
+ * without a map. */
+enum st_mix { ST_MIX_NEAREST, ST_MIX_BILINEAR, ST_MIX_BICUBIC, ST_MIX_TRANSPOSED };
 
 /* Where pixels come from (geometry/warp.h: st_warp.map), and how they are made. */
 struct st_pixel_map {

@@ -6,6 +6,7 @@
 #include "pipe/boxes.h"
 #include "pipe/drawn.h"
 
+#include <math.h>
 #include <string.h>
 
 /* The boxes of a piece, in memory of the arena. */
@@ -28,6 +29,9 @@ static int take_boxes(struct st_boxes *out, const struct st_piece *piece, struct
         memcpy(out->box, piece->bytes.data, piece->bytes.size);
     for (uint32_t k = 0; k < out->count; k++)
         out->which[k] = k;
+    for (uint64_t k = 0; k < out->count && out->whole; k++)
+        for (int side = 0; side < 4; side++)
+            out->box[k][side] = truncf(out->box[k][side]);
     return 0;
 }
 
@@ -92,7 +96,7 @@ int st_boxes_make(struct st_targets *of, uint32_t column, struct st_piece *piece
 {
     const struct st_columns_plan *plan = of->plan;
     struct st_piece *piece = &pieces[plan->column[column].field];
-    struct st_boxes boxes = {0};
+    struct st_boxes boxes = {.whole = plan->column[column].whole};
     struct st_image image;
     if (plan->column[column].points)
         return move_points(of, column, piece, err);

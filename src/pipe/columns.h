@@ -35,6 +35,7 @@ struct st_columns_plan {
         uint32_t boxes;            /* OF_BOXES: the column of these */
         enum st_box_format format; /* BOXES: as they are stored, */
         bool relative;             /* as fractions of the image's width and height; */
+        bool whole;                /* they are whole numbers, and stay such; */
         bool points;               /* or key points, also OF_BOXES */
     } column[ST_FIELDS_MAX];
 };

@@ -103,6 +103,7 @@ struct st_job_pending {
 enum st_job_warp_how {
     ST_JOB_WARP_PLACES, /* the pixel of a column and a row, from lists */
     ST_JOB_WARP_FIXED,  /* the nearest pixel, in fixed point */
+    ST_JOB_WARP_TRANSPOSED, /* rows become columns, in a square image */
     ST_JOB_WARP_NEAREST, ST_JOB_WARP_BILINEAR, ST_JOB_WARP_BICUBIC, /* by the map, in doubles */
 };
 

@@ -19,6 +19,8 @@ struct st_turn st_job_turn(const struct st_pending *pending, uint32_t from, uint
 
 static enum st_job_warp_how how_of(const struct st_pixel_map *by, int32_t width, int32_t height)
 {
+    if (by->mix == ST_MIX_TRANSPOSED)
+        return ST_JOB_WARP_TRANSPOSED;
     if (by->mix == ST_MIX_BICUBIC)
         return ST_JOB_WARP_BICUBIC;
     if (by->mix == ST_MIX_BILINEAR)

@@ -43,7 +43,8 @@ static int plan_inner(const struct st_step *step, struct st_steps *inner, const 
 
 static bool same_size(const struct st_shape *a, const struct st_shape *b)
 {
-    return a->width == b->width && a->height == b->height;
+    return a->width == b->width && a->height == b->height && a->more_width == b->more_width &&
+           a->more_height == b->more_height;
 }
 
 /* Ops of which any may be the first: each is planned as if it were. */

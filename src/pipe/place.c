@@ -139,8 +139,15 @@ static int place_on_cpu(struct stoker_loader *loader, const struct st_devices *d
     return 0;
 }
 
-/* The pipeline's shape; where it leaves images at the size they were read, that of the dataset if it is
- * an array, whose rows all have one size. */
+/* A side of an array's images, and what the pipeline adds to it; ST_SIZE_DIFFERS if unknown. */
+static int32_t side_read(int64_t side, int32_t more)
+{
+    const bool fits = side >= 1 && side <= INT32_MAX && side + more >= 1 && side + more <= INT32_MAX;
+    return fits ? (int32_t)(side + more) : ST_SIZE_DIFFERS;
+}
+
+/* The pipeline's shape; where that follows from the size that images were read in, by the size of the
+ * dataset if it is an array, whose rows all have one. */
 static struct st_shape planned_shape(const struct stoker_loader *loader)
 {
     struct st_shape shape = loader->pipe->shape;
@@ -148,11 +155,10 @@ static struct st_shape planned_shape(const struct stoker_loader *loader)
         return shape;
     const struct st_field *image = &loader->columns.field[loader->columns.image];
     if (image->kind != ST_FIELD_IMAGE || shape.width != ST_SIZE_AS_READ ||
-        shape.height != ST_SIZE_AS_READ || image->ndim < 2 || image->shape[0] < 1 ||
-        image->shape[0] > INT32_MAX || image->shape[1] < 1 || image->shape[1] > INT32_MAX)
+        shape.height != ST_SIZE_AS_READ || image->ndim < 2)
         return shape;
-    shape.height = (int32_t)image->shape[0];
-    shape.width = (int32_t)image->shape[1];
+    shape.height = side_read(image->shape[0], shape.more_height);
+    shape.width = side_read(image->shape[1], shape.more_width);
     return shape;
 }
 

@@ -84,31 +84,37 @@ static int add_mask(struct st_columns_plan *plan, struct name name, struct stoke
 /* How a field is stored, as its name says after '='. */
 struct stored {
     enum st_box_format format;
-    bool relative, points;
+    bool relative, whole, points;
 };
+
+static bool take_prefix(struct name *name, const char *prefix)
+{
+    const size_t size = strlen(prefix);
+    const bool there = name->size > size && !memcmp(name->text, prefix, size);
+    if (there)
+        *name = (struct name){name->text + size, name->size - size};
+    return there;
+}
 
 /* Takes "=relative_cxcywh" off a name, if it is there. */
 static int take_format(struct name *name, struct stored *out, struct stoker_error *err)
 {
-    static const char prefix[] = "relative_";
-    enum { PREFIX = sizeof prefix - 1 };
     const char *equals = memrchr(name->text, '=', name->size);
     *out = (struct stored){.format = ST_BOX_XYXY};
     if (!equals)
         return 0;
     struct name word = {equals + 1, (size_t)(name->text + name->size - equals - 1)};
-    out->relative = word.size > PREFIX && !memcmp(word.text, prefix, PREFIX);
-    if (out->relative)
-        word = (struct name){word.text + PREFIX, word.size - PREFIX};
+    out->relative = take_prefix(&word, "relative_");
+    out->whole = !out->relative && take_prefix(&word, "whole_");
     bool known = out->points = is_word(word, "points");
     for (int k = 0; !known && st_box_format_words[k]; k++) {
         out->format = (enum st_box_format)k;
         known = is_word(word, st_box_format_words[k]);
     }
-    if (!known)
+    if (!known || (out->whole && out->points))
         return st_fail(err, STOKER_EINVAL,
                        "boxes: \"%.*s\": after '=' comes xyxy, xywh, cxcywh or points, or one of these "
-                       "after \"relative_\"",
+                       "after \"relative_\", or one of the first three after \"whole_\"",
                        (int)name->size, name->text);
     name->size = (size_t)(equals - name->text);
     return 0;
@@ -132,7 +138,8 @@ static int add_of_boxes(struct st_columns_plan *plan, struct name name, uint32_t
     if (plan->column[k].target)
         return st_fail(err, STOKER_EINVAL, "boxes: the field %s is named twice", field->name);
     const bool boxes = *first == UINT32_MAX;
-    if (!boxes && (plan->column[*first].points || (stored.relative && !stored.points) || stored.format))
+    if (!boxes && (plan->column[*first].points || (stored.relative && !stored.points) || stored.whole ||
+                   stored.format))
         return st_fail(err, STOKER_EINVAL,
                        "boxes: the field %s comes after '+': it belongs to boxes, and is none itself",
                        field->name);
@@ -145,6 +152,7 @@ static int add_of_boxes(struct st_columns_plan *plan, struct name name, uint32_t
     plan->column[k].boxes = *first;
     plan->column[k].format = stored.format;
     plan->column[k].relative = stored.relative;
+    plan->column[k].whole = stored.whole;
     plan->column[k].points = stored.points;
     plan->column[k].each = 0; /* boxes may be removed */
     return 0;

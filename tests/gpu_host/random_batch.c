@@ -336,7 +336,8 @@ static struct st_pending any_warp(struct random_batch *b)
     struct st_pending op = {.kind = ST_PENDING_WARP};
     op.mirror = chance(&b->seed) & 1;
     op.flip = chance(&b->seed) & 1;
-    op.warp.mix = (enum st_mix)between(&b->seed, ST_MIX_NEAREST, ST_MIX_BICUBIC);
+    op.warp.mix = (enum st_mix)between(&b->seed, ST_MIX_NEAREST,
+                                       b->want.width == b->want.height ? ST_MIX_TRANSPOSED : ST_MIX_BICUBIC);
     for (int c = 0; c < 4; c++)
         op.warp.fill[c] = (uint8_t)(chance(&b->seed) % 4 ? chance(&b->seed) : 0);
     do /* what is far is never left to a device */

@@ -245,6 +245,8 @@ int main(int argc, char **argv)
          &(struct batch_limits){.rows = 3, .out_most = 40, .pending = true});
     many("of small images with warps", (int)share_of(300) * rounds,
          &(struct batch_limits){.rows = 3, .out_most = 40, .pending = true, .warps = true});
+    many("of squares with warps", (int)share_of(100) * rounds,
+         &(struct batch_limits){.rows = 3, .width = 37, .height = 37, .pending = true, .warps = true});
     many("of images up to 100 pixels", (int)share_of(60) * rounds,
          &(struct batch_limits){.rows = 4, .out_most = 100, .pending = true});
     many("of 224 x 224", (int)share_of(2) * rounds,

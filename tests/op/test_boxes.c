@@ -56,6 +56,15 @@ static void primitives(void)
        "and no colours");
 }
 
+static void whole_numbers(void)
+{
+    float box[2][4] = {{3, 4, 9, 10}, {-3, -4, 9, 10}};
+    uint32_t which[2] = {0, 1};
+    struct st_boxes boxes = {.box = box, .which = which, .count = 2, .whole = true};
+    st_boxes_resize(&boxes, (const int32_t[]){10, 10}, (const int32_t[]){5, 15});
+    ok(is_box(box[0], 1, 6, 4, 15) && is_box(box[1], -1, -6, 4, 15), "a resize leaves fractions out");
+}
+
 static void sanitizes(void)
 {
     float box[7][4] = {{0, 0, 9, 9}, {NAN, 0, 1, 1}, {3, 3, 3.5f, 9}, {0, 0, INFINITY, 9}, {1, 1, 3, 3}, {-1, 0, 4, 4}, {4, 4, 1, 1}};
@@ -186,6 +195,7 @@ static void crops_by_boxes(void)
 int main(void)
 {
     crops_by_boxes();
+    whole_numbers();
     primitives();
     maps();
     displacements();

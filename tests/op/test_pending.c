@@ -52,6 +52,8 @@ static const char *const texts[] = {
     "color_jitter brightness=2,2;random_horizontal_flip p=1;random_perspective p=1 fill=9,80,200;gaussian_blur kernel_size=3;"
     "random_vertical_flip p=1;random_crop size=21;random_affine degrees=0 translate=0.3,0.3;random_horizontal_flip p=1;resize size=30",
     "random_vertical_flip p=1;random_rotation degrees=40 interpolation=bicubic;random_turn of=5;random_rotation degrees=40",
+    "resize size=30,30;random_horizontal_flip p=1;random_turn of=5,6,7,8;color_jitter contrast=2,2;random_vertical_flip p=1;"
+    "random_rotation degrees=90,90;random_perspective p=1;random_turn of=6;random_horizontal_flip p=1",
     "random_perspective p=1;random_rotation degrees=20 expand=true;random_horizontal_flip p=1;random_zoom_out;random_perspective p=1",
 };
 

@@ -65,7 +65,9 @@ static void host_source(const struct st_job_warp *w, const int32_t *places, cons
     for (int k = 0; k < 2; k++) {
         const double *map = w->map + 3 * k;
         const int64_t fixed = w->at[k] + y * w->down[k] + x * w->right[k];
-        if (w->how == ST_JOB_WARP_PLACES)
+        if (w->how == ST_JOB_WARP_TRANSPOSED)
+            from[k] = at[1 - k];
+        else if (w->how == ST_JOB_WARP_PLACES)
             from[k] = places[at[k] + (k ? v->width : 0)];
         else if (w->how == ST_JOB_WARP_FIXED)
             from[k] = fixed < w->limit[k] ? floor((double)fixed / 65536) : -1;

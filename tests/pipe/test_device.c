@@ -117,6 +117,12 @@ static void pipelines(void)
             const bool equal = same(texts[k], &opt);
             ok(equal && stats.raw_rows == COUNT && stats.resized_rows == 0, "pillow %u: %s", opt.pillow, texts[k]);
         }
+    opt.pillow = 13;
+    ok(same("views(n=3); random_resized_crop(size=30); by_view{random_invert; random_grayscale(p=0.5); "
+            "random_apply(p=1){color_jitter(hue=0.2); random_vertical_flip}}; to_tensor; random_erasing",
+            &opt) &&
+           stats.raw_rows == 3 * COUNT,
+       "three views of each sample");
 }
 
 /* Maps of the finished image are the device's, earlier ones and those that enlarge it a worker's. */
@@ -128,6 +134,9 @@ static void warps(void)
     } cases[] = {
         {"resize(size=[24,24]); random_affine(degrees=[5,6]); random_horizontal_flip; random_perspective(p=1)", 2 * COUNT},
         {"random_affine(degrees=[5,6]); resize(size=[24,24]); random_affine(degrees=[5,6]); center_crop(size=24)", COUNT},
+        {"resize(size=[24,24]); random_horizontal_flip; random_turn(of=6); random_vertical_flip; random_turn(of=[5,7])", 2 * COUNT},
+        {"resize(size=[24,24]); random_vertical_flip; random_rotation(degrees=[90,90]); random_perspective(p=1)", 2 * COUNT},
+        {"center_crop(size=24); random_turn(of=6)", 0},
         {"random_affine(degrees=[5,6]); resize(size=[24,24])", 0},
         {"random_rotation(degrees=[5,6], expand=true); resize(size=[24,24])", 0},
         {"resize(size=[24,24]); random_affine(degrees=[5,6]); random_perspective(p=1); random_crop(size=23)", 0},

@@ -16,6 +16,9 @@ static void pipelines(void)
         ok(equal && stats.jpeg_hardware_rows > 0 && stats.jpeg_hardware_failures == 0 && !*jpeg_hardware_note,
            "%llu of %d rows by hardware: %s", (unsigned long long)stats.jpeg_hardware_rows, COUNT, texts[k]);
     }
+    ok(same("views(n=2); random_resized_crop(size=24); by_view{random_invert(p=1); random_horizontal_flip(p=1)}", &opt, true) &&
+           stats.jpeg_hardware_rows > 0,
+       "views of samples (%llu rows)", (unsigned long long)stats.jpeg_hardware_rows);
     ok(hardware.largest > 1, "hardware is given several images at once (%u)", hardware.largest);
     for (int k = 0; k < 20 && !hardware.grey; k++) /* which tickets they take is a matter of timing */
         same(texts[0], &opt, true);

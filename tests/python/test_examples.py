@@ -74,16 +74,6 @@ def test_training_wants_images(train):
         train()
 
 
-def test_training_under_torchrun(tmp_path):
-    pytest.importorskip("torchvision")
-    got = run(sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", 2,
-              ROOT / "examples" / "imagenet" / "train.py", "--synthetic", 12, "--model", "squeezenet1_1", "--size", 32,
-              "--batch-size", 3, "--epochs", 1, "--device", "cpu",
-              env=dict(os.environ, OMP_NUM_THREADS="1", TMPDIR=str(tmp_path)))
-    assert got.returncode == 0, got.stderr
-    assert "12 images of 3 classes, 2 processes, on cpu" in got.stdout and "done: 2 steps" in got.stdout
-
-
 def test_readme_python_runs(folder):
     """The first Python block of the README and of the loader's page, on a small folder."""
     blocks = [re.search(r"```python\n(.*?)```", (ROOT / page).read_text(), re.S).group(1)

@@ -19,7 +19,7 @@ import pytest
 import stoker
 from conftest import picture
 from PIL import Image
-from ranks import in_fresh_python
+from ranks import in_fresh_python, on_ranks
 from stoker.synth import make_scenes
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -53,7 +53,7 @@ def run(commands, folder):
 def program(arguments, folder, said):
     """Runs an example in this process; what it prints goes to the file `said`."""
     os.chdir(folder)
-    os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT), 1)
+    os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT | os.O_APPEND), 1)
     os.environ.update(JAX_PLATFORMS="cpu", TMPDIR=folder)
     sys.modules["torchaudio"] = None  # one of another age than torch cannot be imported, and transformers would
     sys.argv = arguments
@@ -67,6 +67,25 @@ def run_forked(commands, folder):
     assert python == "python"
     in_fresh_python(program, arguments, str(folder), str(folder / "said"))
     return (folder / "said").read_text()
+
+
+def ranks(commands, folder, said):
+    for arguments in commands:
+        on_ranks(2, program, arguments, folder, said, group=False)
+
+
+def run_ranks(commands, folder):
+    """The same for programs under torchrun, one after the other, whose launcher imports torch in every process: each line
+    begins with how it is started."""
+    started = "torchrun --standalone --nproc-per-node 2 "
+    lines = commands.splitlines()
+    assert lines and all(line.startswith(started) for line in lines)
+    if not (folder / "examples").exists():
+        (folder / "examples").symlink_to(EXAMPLES)
+    said = folder / "said"
+    said.unlink(missing_ok=True)
+    in_fresh_python(ranks, [shlex.split(line.removeprefix(started)) for line in lines], str(folder), str(said))
+    return said.read_text()
 
 
 def masked(text):
@@ -123,18 +142,25 @@ def test_torchrun_divides_the_samples_and_resumes_exactly(tmp_path):
     assert masked(whole) == masked(shown) and counts(whole) == counts(shown)
     losses = numbers(r"loss (\S+)", whole)
     assert losses[-1] < losses[0]
-    resumed = run(block("torchrun", ""), tmp_path)
+    resumed = run_ranks(block("torchrun", ""), tmp_path)
     assert "stopped after step 8\n" in resumed and "resuming at step 8, in epoch 2\n" in resumed
     assert resumed.splitlines()[-1] == whole.splitlines()[-1]
 
 
 def test_torchrun_resumes_at_the_end_of_an_epoch(tmp_path):
     need("torchrun")
-    start = "torchrun --standalone --nproc-per-node 1 examples/torchrun/train.py --batch-size 16 --epochs 2 "
-    whole = run(start, tmp_path)
-    resumed = run(f"{start}--checkpoint run.pt --stop-after 6; {start}--checkpoint run.pt", tmp_path)
+    start = "torchrun --standalone --nproc-per-node 2 examples/torchrun/train.py --epochs 2"
+    whole = run_ranks(start, tmp_path)
+    resumed = run_ranks(f"{start} --checkpoint run.pt --stop-after 6\n{start} --checkpoint run.pt", tmp_path)
     assert "stopped after step 6\n" in resumed
     assert resumed.splitlines()[-1] == whole.splitlines()[-1]
+
+
+def test_imagenet_under_torchrun(tmp_path):
+    need("imagenet")
+    said = run_ranks("torchrun --standalone --nproc-per-node 2 examples/imagenet/train.py --synthetic 12 --size 32 "
+                     "--model squeezenet1_1 --batch-size 3 --epochs 1 --device cpu", tmp_path)  # fmt: skip
+    assert "12 images of 3 classes, 2 processes, on cpu" in said and "done: 2 steps" in said
 
 
 # ---- data of one's own ----

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 
 import numpy as np
 import pytest
@@ -237,6 +238,15 @@ def test_what_cannot_be_proved_runs_in_python(tree, transform, options, why):
     assert loader._native is None and why in str(loader._why_python)
     batch = next(iter(loader))
     assert len(batch) == 2 and len(batch[0]) == 2
+
+
+def test_explain_says_what_the_views_are(tree):
+    transform = Pair(V1.Compose([V1.CenterCrop(8), V1.ToTensor()]), V1.Compose([V1.CenterCrop(9), V1.ToTensor()]))
+    plan = stoker.DataLoader(ImageFolder(tree, transform), 4, num_workers=0).explain()
+    shown = "2 views: 1 x [CenterCrop(size=(8, 8)), ToTensor()], 1 x [CenterCrop(size=(9, 9)), ToTensor()]"
+    assert shown in " ".join(re.sub(r"\n *", " ", str(plan)).split())
+    loader = stoker.DataLoader(ImageFolder(tree, transform), 4, num_workers=0, on_error="raise", device=None, batch_transforms=None)
+    assert [view.shape[2] for view in next(iter(loader))[0]] == [8, 9]
 
 
 def test_shared_steps_without_draws_are_views(tree):

@@ -160,7 +160,7 @@ def test_remedies(root):
     plain = stoker.DataLoader(TV.VOCSegmentation(root, transforms=v2.CenterCrop(9)), 2).explain()
     boxes = stoker.DataLoader(TV.wrap_dataset_for_transforms_v2(TV.VOCDetection(root, transforms=v2.CenterCrop(9))), 2).explain()
     assert plain.rows[0].remedy == "use stoker.datasets.VOCSegmentation"
-    assert boxes.rows[0].remedy == "use stoker.datasets.VOCDetection"
+    assert boxes.rows[0].remedy.startswith("use stoker.datasets.VOCDetection")
 
 
 def test_the_image_alone_is_moved_in_python(root):

@@ -29,6 +29,7 @@ OF_VALUES = {
     "ColorJitter",
     "ConvertImageDtype",
     "GaussianBlur",
+    "GaussianNoise",
     "Grayscale",
     "JPEG",
     "Normalize",

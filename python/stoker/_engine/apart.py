@@ -28,5 +28,5 @@ def columns_of(batch: _ext.Batch, compiled: Compiled, images: Any, *, blanks: bo
     form = compiled.form()
     if form is None:
         return columns
-    targets = tuple(form.sample(*values)[1] for values in zip(*columns, strict=True))
-    return [columns[0], targets]
+    samples = [form.sample(*values) for values in zip(*columns, strict=True)]
+    return [tuple(image for image, _ in samples), tuple(target for _, target in samples)]

@@ -14,6 +14,7 @@ from .._data.fields import AUDIO, worked_on
 from .._steps.base import Transform, compile_transform, library_of, pipeline_text, steps_of_libraries
 from .._steps.blockers import COLLATE, LABEL, TRANSFORM, WORKERS, Blocked, Blocker
 from .._steps.views import have_one_size, views_in
+from .known_boxes import BoxLeaf, Targets
 from .known_collates import is_default_collate, transposes_into
 from .known_datasets import Leaf, Watch, leaves_of, lower
 from .known_masks import MaskLeaf
@@ -27,7 +28,7 @@ class Compiled:
         handle: _ext.Dataset,
         text: str,
         target_transform: Any = None,
-        leaves: Sequence[Leaf | MaskLeaf] = (),
+        leaves: Sequence[Leaf | MaskLeaf | BoxLeaf] = (),
         watch: Watch | None = None,
         transposes: Callable[[Any], Any] | None = None,
     ) -> None:
@@ -71,8 +72,11 @@ class Compiled:
         """Whether batches are made of single samples: transposed, or with a dict for each."""
         return self.transposes is not None or self.form() is not None
 
-    def form(self) -> Dicts | None:
+    def form(self) -> Dicts | Targets | None:
         """Return how a sample becomes an image and a dict; None if it does not."""
+        leaf = next(iter(self._leaves), None)
+        if isinstance(leaf, BoxLeaf):
+            return leaf.form()
         return next((leaf.dataset._form() for leaf in self._leaves if isinstance(leaf.dataset, FieldDataset)), None)
 
     def is_of_files(self) -> bool:
@@ -116,6 +120,9 @@ def compile_loader(
         compiled = compile_dataset(dataset, transposes)
     except Blocked as reasons:
         why += reasons.blockers
+    if compiled is not None and isinstance(compiled.form(), Targets) and transposes is None:
+        remedy = "pass collate_fn=lambda batch: tuple(zip(*batch))"
+        why.append(Blocker(COLLATE, "images have different numbers of boxes, of which no batch can be made", remedy))
     if compiled is not None and compiled.views > 1:
         why += _blockers_of_views(compiled, transposes, sized=sized or not batched, on_device=on_device)
     why += blockers_in_python(None if transposes else collate_fn, worker_init_fn)
@@ -142,10 +149,12 @@ def _blockers_of_views(
     return found
 
 
-def _blockers_of_samples(leaves: Sequence[Leaf | MaskLeaf]) -> list[Blocker]:
+def _blockers_of_samples(leaves: Sequence[Leaf | MaskLeaf | BoxLeaf]) -> list[Blocker]:
     """Return why the rows of the engine's batches would not be what the datasets return for single samples."""
     why = []
     for leaf in leaves:
+        if isinstance(leaf, BoxLeaf):
+            continue
         names = [type(step).__name__ for step in _flat(leaf.transform)]
         own = isinstance(leaf.dataset, EngineDataset)
         if isinstance(leaf, MaskLeaf):
@@ -198,7 +207,7 @@ def compile_dataset(dataset: Any, transposes: Callable[[Any], Any] | None = None
     return Compiled(part.handle(), text, target, leaves, watch, transposes)
 
 
-def _common_text(leaves: Sequence[Leaf | MaskLeaf], blockers: list[Blocker]) -> str:
+def _common_text(leaves: Sequence[Leaf | MaskLeaf | BoxLeaf], blockers: list[Blocker]) -> str:
     """Return the pipeline that all parts share."""
     texts = {}
     for leaf in leaves:
@@ -217,7 +226,7 @@ def _common_text(leaves: Sequence[Leaf | MaskLeaf], blockers: list[Blocker]) -> 
     return next(iter(texts), "")
 
 
-def _blockers_of_arrays(leaf: Leaf | MaskLeaf) -> list[Blocker]:
+def _blockers_of_arrays(leaf: Leaf | MaskLeaf | BoxLeaf) -> list[Blocker]:
     """Return a blocker if another library's dataset calls Albumentations, which does not take its images."""
     if isinstance(leaf.dataset, EngineDataset):
         return []
@@ -227,14 +236,14 @@ def _blockers_of_arrays(leaf: Leaf | MaskLeaf) -> list[Blocker]:
     return [Blocker(TRANSFORM, why, f"use stoker.datasets.{kind}", found[0])] if found else []
 
 
-def _blockers_of_leaf(leaf: Leaf | MaskLeaf) -> list[Blocker]:
+def _blockers_of_leaf(leaf: Leaf | MaskLeaf | BoxLeaf) -> list[Blocker]:
     try:
         return blockers_of(leaf.for_engine())
     except Blocked as reasons:
         return reasons.blockers
 
 
-def _text_of(leaf: Leaf | MaskLeaf, blockers: list[Blocker]) -> str:
+def _text_of(leaf: Leaf | MaskLeaf | BoxLeaf, blockers: list[Blocker]) -> str:
     transform = leaf.for_engine()
     text = pipeline_text(transform, grey=leaf.grey)
     if isinstance(leaf.transform, Transform):
@@ -246,7 +255,7 @@ def _text_of(leaf: Leaf | MaskLeaf, blockers: list[Blocker]) -> str:
     return text
 
 
-def _common_target(leaves: Sequence[Leaf | MaskLeaf], blockers: list[Blocker]) -> Any:
+def _common_target(leaves: Sequence[Leaf | MaskLeaf | BoxLeaf], blockers: list[Blocker]) -> Any:
     targets = {id(leaf.target_transform): leaf.target_transform for leaf in leaves}
     if len(targets) > 1:
         blockers.append(

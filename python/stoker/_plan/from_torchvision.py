@@ -16,6 +16,7 @@ from .. import transforms as T
 from .._base.tensors import dtype_name
 from .._steps.arguments import filter_word, interpolation_mode, op
 from .._steps.base import PRESETS, Transform, converters, proved, unknown
+from .._steps.engine_op import EngineOp
 from .._steps.functions import Nothing, ToRGB, step_of
 from .compare import gives, samples
 
@@ -157,6 +158,14 @@ def _elastic(t: Any) -> Transform:
     return T.ElasticTransform(t.alpha, t.sigma, **_map_options(t))
 
 
+def _noise(t: Any) -> Transform:
+    if t.clip is not True:
+        raise NotImplementedError(f"{t!r} cannot be compiled: only clip=True can")
+    if not (0 <= t.sigma <= 1 and -1 <= t.mean <= 1):
+        raise NotImplementedError(f"{t!r} cannot be compiled: sigma must be from 0 to 1, and mean from -1 to 1")
+    return EngineOp("albu_noise", std=[t.sigma] * 2, mean=[t.mean] * 2)  # Albumentations, too, leaves fractions out
+
+
 def _iou_crop(t: Any) -> Transform:
     if not all(0 <= scale <= 1 for scale in (t.min_scale, t.max_scale)):
         raise NotImplementedError(f"{t!r} cannot be compiled: scales must be from 0 to 1")
@@ -203,6 +212,7 @@ _CONVERTERS: dict[str, Callable[[Any], Transform]] = {
     "ConvertImageDtype": lambda t: (_ToDtype if _is_v2(t) else T.ConvertImageDtype)(t.dtype),
     "ElasticTransform": _elastic,
     "GaussianBlur": lambda t: T.GaussianBlur(t.kernel_size, t.sigma),
+    "GaussianNoise": _noise,
     "Grayscale": lambda t: T.Grayscale(t.num_output_channels),
     "Identity": lambda t: Nothing(),
     "JPEG": _jpeg,

@@ -18,6 +18,7 @@ from .. import _ext
 from .._base.unmodified import changes_of_class, changes_of_instance
 from .._data.base import EngineDataset, targets_of
 from .._steps.blockers import DECODE, LABEL, READ, Blocker
+from .known_boxes import BoxLeaf, wrapped_boxes
 from .known_masks import OURS, MaskLeaf, is_wrapped, wrapped_files
 
 _METHODS = ("__getitem__", "__len__", "__getitems__")
@@ -116,7 +117,7 @@ class Part:
 
     def __init__(
         self,
-        leaves: Sequence[Leaf | MaskLeaf],
+        leaves: Sequence[Leaf | MaskLeaf | BoxLeaf],
         handle: _ext.Dataset | None = None,
         files: Sequence[tuple[Any, int]] | None = None,
         choose: Callable[[Sequence[int]], _ext.Dataset] | None = None,
@@ -190,12 +191,12 @@ def lower(dataset: Any, watch: Watch, blockers: list[Blocker]) -> Part | None:
     return None
 
 
-def leaves_of(dataset: Any) -> Iterator[Leaf | MaskLeaf]:
+def leaves_of(dataset: Any) -> Iterator[Leaf | MaskLeaf | BoxLeaf]:
     """Yield the datasets with known transforms inside one that the engine cannot run."""
     if isinstance(dataset, EngineDataset):
         yield Leaf(dataset, False)
     if is_wrapped(dataset):
-        yield MaskLeaf(dataset)
+        yield BoxLeaf(dataset) if _has_boxes(dataset) else MaskLeaf(dataset)
         return
     for kind in _KINDS:
         base = kind.base()
@@ -218,7 +219,15 @@ def _lower_own(dataset: Any, blockers: list[Blocker]) -> Part | None:
     return Part([Leaf(dataset, False)], dataset._engine(), choose=dataset._subset)
 
 
+def _has_boxes(wrapped: Any) -> bool:
+    kind = type(wrapped._dataset)
+    return kind.__name__ == "VOCDetection" and kind.__module__.startswith("torchvision.datasets.")
+
+
 def _lower_wrapped(dataset: Any, watch: Watch, blockers: list[Blocker]) -> Part | None:
+    if _has_boxes(dataset):
+        data = wrapped_boxes(dataset, watch, blockers)
+        return None if data is None else Part([BoxLeaf(dataset)], data)
     files = wrapped_files(dataset, watch, blockers)
     if blockers or files is None:
         return None

@@ -20,7 +20,7 @@ from .._steps.blockers import READ, TRANSFORM, Blocked, Blocker
 _WRAPPER = "VisionDatasetTVTensorWrapper"
 # Those of torchvision that stoker.datasets has, too.
 OURS = ("CocoDetection", "VOCDetection", "VOCSegmentation", "OxfordIIITPet", "Cityscapes")
-_MOVES = {
+MOVES = {
     "CenterCrop", "Pad", "RandomCrop", "RandomHorizontalFlip", "RandomResize", "RandomResizedCrop", "RandomShortestSize",
     "RandomVerticalFlip", "RandomZoomOut", "Resize", "ScaleJitter",
 }  # fmt: skip
@@ -28,22 +28,26 @@ _VALUES = OF_VALUES - {"ConvertImageDtype"}  # which converts masks, too
 _REMEDY = "use stoker.datasets, whose masks follow all steps"
 
 
-def _kinds() -> Any:
+def kinds() -> Any:
+    """torchvision's module of tensors that say what they are."""
     return sys.modules["torchvision.tv_tensors"]
 
 
-def _blocked(why: str, step: Any = None, remedy: str = _REMEDY) -> Blocked:
+def blocked(why: str, step: Any = None, remedy: str = _REMEDY) -> Blocked:
+    """Return what to raise for a step that the engine does not have."""
     return Blocked([Blocker(TRANSFORM, why, remedy, step)])
 
 
-def _is_v2(step: Any) -> bool:
+def is_v2(step: Any) -> bool:
+    """Return whether it is a transform of torchvision's v2."""
     return type(step).__module__.startswith("torchvision.transforms.v2.")
 
 
-def _flat(transform: Any) -> Iterator[Any]:
-    if type(transform).__name__ == "Compose" and _is_v2(transform):
+def flat_v2(transform: Any) -> Iterator[Any]:
+    """Yield the steps of v2's Composes, or what else the transform is."""
+    if type(transform).__name__ == "Compose" and is_v2(transform):
         for step in transform.transforms:
-            yield from _flat(step)
+            yield from flat_v2(step)
     else:
         yield transform
 
@@ -64,17 +68,17 @@ class MaskLeaf:
 
     def for_engine(self) -> Transform:
         """Return what the engine does to an image and its mask. Raises Blocked."""
-        if not _is_v2(self.transform):
-            raise _blocked("the dataset's transforms are not torchvision's v2, which move image and mask together",
+        if not is_v2(self.transform):
+            raise blocked("the dataset's transforms are not torchvision's v2, which move image and mask together",
                            remedy="pass transforms= with those of torchvision.transforms.v2")  # fmt: skip
         found: list[Blocker] = []
         steps = []
         is_plain = False
-        for step in _flat(self.transform):
+        for step in flat_v2(self.transform):
             name = type(step).__name__
             try:
-                if is_plain and name in _MOVES:
-                    raise _blocked(f"after ToPureTensor {name} moves the image alone", step, "move it before that")
+                if is_plain and name in MOVES:
+                    raise blocked(f"after ToPureTensor {name} moves the image alone", step, "move it before that")
                 steps.append(_for_both(step))
             except Blocked as reasons:
                 found += reasons.blockers
@@ -83,13 +87,13 @@ class MaskLeaf:
             raise Blocked(found)
         made = Compose(steps)
         if not made._makes_tensor:
-            raise _blocked("samples are images of Pillow", remedy="add ToImage and ToDtype(torch.float32, scale=True)")
+            raise blocked("samples are images of Pillow", remedy="add ToImage and ToDtype(torch.float32, scale=True)")
         return made
 
     def shaped(self, fields: list[Any]) -> list[Any]:
         """Return a batch with masks as torchvision's: with a channel, and of the type that a ToDtype gives them."""
         images, masks = fields
-        dtypes = [_dtype_of(step.dtype, "Mask") for step in _flat(self.transform) if type(step).__name__ == "ToDtype"]
+        dtypes = [_dtype_of(step.dtype, "Mask") for step in flat_v2(self.transform) if type(step).__name__ == "ToDtype"]
         dtype = next((each for each in reversed(dtypes) if each is not None), None)
         shaped = [_shaped(mask, dtype, 0) for mask in masks] if isinstance(masks, list) else _shaped(masks, dtype, 1)
         return [images, shaped]
@@ -103,33 +107,38 @@ def _shaped(mask: Any, dtype: Any, axis: int) -> Any:
 def _for_both(step: Any) -> Any:
     """Return a step of v2 as one that the engine has, for the image and its mask."""
     name = type(step).__name__
-    if not _is_v2(step):
-        raise _blocked(f"{step!r} is not a transform of torchvision's v2", step)
+    if not is_v2(step):
+        raise blocked(f"{step!r} is not a transform of torchvision's v2", step)
     if name == "ToDtype" and isinstance(step.dtype, dict):
         return _without_dict(step)
     if name in _VALUES or name == "RandomApply" and all(type(inner).__name__ in _VALUES for inner in step.transforms):
         return step
-    if name not in _MOVES:
-        raise _blocked(f"{name} moves masks with an arithmetic that the engine does not have", step)
+    if name not in MOVES:
+        raise blocked(f"{name} moves masks with an arithmetic that the engine does not have", step)
     if not hasattr(step, "fill"):
         return step
-    plain = copy.copy(step)
-    plain.fill = _fill_of(step, "Image")
     number = _fill_of(step, "Mask")
     if not isinstance(number, int) or not 0 <= number <= 255:
-        raise _blocked(f"{name} fills masks with {number!r}", step)
-    made = compile_transform(plain)
+        raise blocked(f"{name} fills masks with {number!r}", step)
+    made = filled(step, "Image")
     made.mask_fill = number  # type: ignore[attr-defined]
     return made
+
+
+def filled(step: Any, kind: str) -> Transform:
+    """Return ours for a step of v2 that fills things of this kind."""
+    plain = copy.copy(step)
+    plain.fill = _fill_of(step, kind)
+    return compile_transform(plain)
 
 
 def _fill_of(step: Any, kind: str) -> Any:
     """Return what a step fills images or masks with."""
     given = step._fill
-    keys = [_kinds().Mask] if kind == "Mask" else [sys.modules["PIL.Image"].Image, _kinds().Image]
+    keys = [kinds().Mask] if kind == "Mask" else [sys.modules["PIL.Image"].Image, kinds().Image]
     found = [given.get(key, given.get("others")) for key in keys]
     if found[0] != found[-1]:
-        raise _blocked(f"{type(step).__name__} fills Pillow's images and tensors with different values", step)
+        raise blocked(f"{type(step).__name__} fills Pillow's images and tensors with different values", step)
     return 0 if found[0] is None else found[0]
 
 
@@ -137,13 +146,13 @@ def _dtype_of(given: Any, kind: str) -> Any:
     """Return the type that ToDtype gives masks or images, or None."""
     if not isinstance(given, dict):
         return None if kind == "Mask" else given
-    return given.get(getattr(_kinds(), kind), given.get("others"))
+    return given.get(getattr(kinds(), kind), given.get("others"))
 
 
 def _without_dict(step: Any) -> Any:
     for kind in ("Mask", "Image"):
-        if getattr(_kinds(), kind) not in step.dtype and "others" not in step.dtype:
-            raise _blocked(f"ToDtype has no type for {kind}", step, "add it, or 'others': None")
+        if getattr(kinds(), kind) not in step.dtype and "others" not in step.dtype:
+            raise blocked(f"ToDtype has no type for {kind}", step, "add it, or 'others': None")
     image = _dtype_of(step.dtype, "Image")
     return Compose([]) if image is None else type(step)(image, scale=step.scale)
 
@@ -154,6 +163,11 @@ def _without_dict(step: Any) -> Any:
 def is_wrapped(dataset: Any) -> bool:
     """Return whether it is what torchvision's wrap_dataset_for_transforms_v2 returns."""
     return any(kind.__name__ == _WRAPPER and kind.__module__.startswith("torchvision.") for kind in type(dataset).__mro__)
+
+
+def wrapper_of(wrapped: Any) -> type:
+    """Return torchvision's class of a wrapped dataset."""
+    return next(each for each in type(wrapped).__mro__ if each.__name__ == _WRAPPER)
 
 
 def _files_of(dataset: Any, watch: Any) -> tuple[list[Any], list[Any]] | None:
@@ -172,7 +186,7 @@ def wrapped_files(wrapped: Any, watch: Any, blockers: list[Blocker]) -> tuple[li
     """Return the files of images and masks of a wrapped dataset; or None, and add why the engine cannot read it."""
     inner = wrapped._dataset
     kind = type(inner)
-    wrapper = next(each for each in type(wrapped).__mro__ if each.__name__ == _WRAPPER)
+    wrapper = wrapper_of(wrapped)
     blockers.extend(Blocker(READ, why) for why in watch.changes(wrapped, wrapper, ("_dataset", "_wrapper", "transforms")))
     watch.take(wrapped, "_dataset")
     files = None

@@ -60,9 +60,9 @@ class Views(Transform):
         return "; ".join(filter(None, [op("views", n=len(self.rows)), text]))
 
     def __repr__(self) -> str:
-        shown = [" ".join(repr(Compose(row)).split()) for row in self.rows]
-        kinds = list(dict.fromkeys(shown))
-        return f"{len(self.rows)} views of {', '.join(f'{shown.count(kind)} x {kind}' for kind in kinds)}"
+        shown = [f"[{', '.join(' '.join(repr(step).split()) for step in flat(row))}]" for row in self.rows]
+        kinds = dict.fromkeys(shown)
+        return f"{len(self.rows)} views: {', '.join(f'{shown.count(kind)} x {kind}' for kind in kinds)}"
 
 
 def views_in(text: str) -> int:

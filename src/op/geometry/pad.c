@@ -4,6 +4,10 @@
  */
 #include "op/geometry/border.h"
 
+#include <stdlib.h>
+
+enum { ADDED_MAX = 1 << 29 };
+
 struct pad {
     struct st_border border;
 };
@@ -35,6 +39,13 @@ static int plan(void *self, struct st_shape *shape, struct st_finish_spec *finis
                        "with this value; move pad before to_tensor and normalize");
     const struct st_sides sides = st_border_sides(&p->border);
     const bool known = shape->width >= 0 && shape->height >= 0;
+    if (shape->width == ST_SIZE_AS_READ && shape->height == ST_SIZE_AS_READ) {
+        shape->more_width += sides.left + sides.right;
+        shape->more_height += sides.top + sides.bottom;
+        if (abs(shape->more_width) > ADDED_MAX || abs(shape->more_height) > ADDED_MAX)
+            shape->width = shape->height = ST_SIZE_DIFFERS;
+        return STOKER_OK;
+    }
     const int32_t width = shape->width + sides.left + sides.right;
     const int32_t height = shape->height + sides.top + sides.bottom;
     if (known && (width <= 0 || height <= 0))

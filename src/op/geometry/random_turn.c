@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "op/geometry/warp.h"
 #include "op/op.h"
 
 #include <math.h>
@@ -53,30 +54,21 @@ static int plan(void *self, struct st_shape *shape, struct st_finish_spec *finis
     return STOKER_OK;
 }
 
-/* Rows become columns. What was noted to happen to the sides afterwards happens to the other ones. */
+/* On decoding, if there is nothing before it: the other sides are then mirrored and flipped. */
 static int transpose(struct st_image *image, struct stoker_error *err)
 {
     const struct st_turn turn = image->turn;
     const struct st_region crop = image->crop;
+    const bool mirror = image->mirror;
     if (image->boxes) {
         st_boxes_transpose(image->boxes);
         st_image_of_boxes(image, image->work, (int32_t)crop.height, (int32_t)crop.width, image->boxes);
         return STOKER_OK;
     }
-    if (image->encoded && !image->resized && !image->pending_count) {
-        image->turn = (struct st_turn){!turn.transpose, turn.flip, turn.mirror};
-        image->crop = (struct st_region){crop.y, crop.x, crop.height, crop.width};
-    } else {
-        struct st_view pixels, turned;
-        const int rc = st_image_pixels(image, false, true, &pixels, err);
-        if (rc < 0)
-            return rc;
-        if (!st_turn_view((struct st_turn){.transpose = true}, &pixels, &image->work->arena, &turned))
-            return st_fail(err, STOKER_ENOMEM, "no memory for an image of %d x %d pixels", pixels.height,
-                           pixels.width);
-        st_image_set(image, turned, true);
-    }
-    const bool mirror = image->mirror;
+    if (!image->encoded || image->resized || image->pending_count)
+        return st_image_transpose(image, "random_turn", err);
+    image->turn = (struct st_turn){!turn.transpose, turn.flip, turn.mirror};
+    image->crop = (struct st_region){crop.y, crop.x, crop.height, crop.width};
     image->mirror = image->flip;
     image->flip = mirror;
     return STOKER_OK;
@@ -104,4 +96,5 @@ const struct st_op st_op_random_turn = {
     .params = params,
     .plan = plan,
     .run = run,
+    .pending = true,
 };

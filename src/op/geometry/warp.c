@@ -38,19 +38,39 @@ static int check(const struct st_image *image, const struct st_warp *warp, const
     return STOKER_OK;
 }
 
+/* Whether an image of this size may be recorded as the result. */
+static bool keeps_size(const struct st_image *image, int32_t width, int32_t height)
+{
+    return !image->numbers && width == st_image_width(image) && height == st_image_height(image) &&
+           (uint64_t)width * (uint64_t)height <= INT32_MAX / 4;
+}
+
+int st_image_transpose(struct st_image *image, const char *op, struct stoker_error *err)
+{
+    const int32_t width = st_image_width(image), height = st_image_height(image);
+    struct st_view in, out;
+    if (keeps_size(image, height, width))
+        return st_image_do(
+            image, (struct st_pending){.kind = ST_PENDING_WARP, .warp.mix = ST_MIX_TRANSPOSED}, err);
+    const int rc = st_image_pixels(image, false, true, &in, err);
+    if (rc < 0)
+        return rc;
+    if (!st_turn_view((struct st_turn){.transpose = true}, &in, &image->work->arena, &out))
+        return st_fail(err, STOKER_ENOMEM, "%s: no memory for an image of %d x %d pixels", op, height,
+                       width);
+    st_image_set(image, out, true);
+    const bool mirror = image->mirror;
+    image->mirror = image->flip;
+    image->flip = mirror;
+    return STOKER_OK;
+}
+
 static int turn_image(struct st_image *image, const struct st_warp *warp, const char *op,
                       struct stoker_error *err)
 {
-    struct st_view in, out;
-    if (warp->turn.transpose) {
-        const int rc = st_image_pixels(image, false, false, &in, err);
-        if (rc < 0)
-            return rc;
-        if (!st_turn_view(warp->turn, &in, &image->work->arena, &out))
-            return no_memory(warp, op, err);
-        st_image_set(image, out, false);
-        return STOKER_OK;
-    }
+    const int rc = warp->turn.transpose ? st_image_transpose(image, op, err) : STOKER_OK;
+    if (rc < 0)
+        return rc;
     if (warp->turn.mirror)
         st_image_mirror(image);
     if (warp->turn.flip)
@@ -72,11 +92,9 @@ static struct st_pixel_map map_of(const struct st_warp *warp)
 /* Whether whoever makes the pixels can do it later: a device has no sums from pixel to pixel. */
 static bool can_wait(const struct st_image *image, const struct st_warp *warp)
 {
-    const uint64_t bytes = (uint64_t)warp->width * (uint64_t)warp->height * 4;
     const bool summed = warp->kind == ST_WARP_AFFINE && warp->filter == ST_FILTER_NEAREST &&
                         st_warp_nearest_way(warp->map, warp->width, warp->height) == ST_NEAREST_FAR;
-    return !image->numbers && warp->width == st_image_width(image) &&
-           warp->height == st_image_height(image) && bytes <= INT32_MAX && !summed;
+    return !summed && keeps_size(image, warp->width, warp->height);
 }
 
 static int warp_now(struct st_image *image, const struct st_warp *warp, const char *op,

@@ -31,7 +31,8 @@ struct st_warp {
     uint8_t mask_fill;     /* the same for masks, to which the nearest pixels move */
 };
 
-/* `op` is the op's name, for messages. */
+/* Rows become columns. `op` is the op's name, for messages. Not for boxes. */
+int st_image_transpose(struct st_image *image, const char *op, struct stoker_error *err);
 int st_image_warp(struct st_image *image, const struct st_warp *warp, const char *op,
                   struct stoker_error *err);
 

@@ -77,6 +77,23 @@ ST_INLINE void split48(const uint8_t *in, __m128i rgb[3])
 #undef CHANNEL
 }
 
+/* Converts 8 pixels, each channel to its plane. The upper half loads from eight bytes on, so that
+ * nothing behind the pixels is read. */
+ST_INLINE void convert8(uint8_t *out, size_t plane, const uint8_t *in, int32_t x,
+                        const struct numbers n[3], enum st_formula formula, enum stoker_dtype dtype)
+{
+    const __m256i index = _mm256_setr_epi8(0, 1, 2, -1, 3, 4, 5, -1, 6, 7, 8, -1, 9, 10, 11, -1, /* */
+                                           4, 5, 6, -1, 7, 8, 9, -1, 10, 11, 12, -1, 13, 14, 15, -1);
+    const __m256i byte = _mm256_set1_epi32(255);
+    const __m128i low = load16(in + (ptrdiff_t)x * 3), high = load16(in + (ptrdiff_t)x * 3 + 8);
+    const __m256i rgb =
+        _mm256_shuffle_epi8(_mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1), index);
+    store(out, x, apply(_mm256_and_si256(rgb, byte), n[0], formula), dtype);
+    store(out + plane, x, apply(_mm256_and_si256(_mm256_srli_epi32(rgb, 8), byte), n[1], formula),
+          dtype);
+    store(out + 2 * plane, x, apply(_mm256_srli_epi32(rgb, 16), n[2], formula), dtype);
+}
+
 /* Converts BLOCK pixels, starting at pixel `x`. */
 ST_INLINE void convert_block(const struct st_finish *f, uint8_t *out, size_t plane, const uint8_t *in,
                              int32_t x, const struct numbers n[3], enum st_formula formula,
@@ -89,10 +106,8 @@ ST_INLINE void convert_block(const struct st_finish *f, uint8_t *out, size_t pla
             convert16(out, x * 3 + part * 16, load16(in + x * 3 + part * 16), n[part * 2 % 3],
                       n[(part * 2 + 1) % 3], formula, dtype);
     } else {
-        __m128i rgb[3];
-        split48(in + (ptrdiff_t)x * 3, rgb);
-        for (int32_t c = 0; c < 3; c++)
-            convert16(out + (size_t)c * plane, x, rgb[c], n[c], n[c], formula, dtype);
+        convert8(out, plane, in, x, n, formula, dtype);
+        convert8(out, plane, in, x + 8, n, formula, dtype);
     }
 }
 
@@ -108,10 +123,40 @@ ST_INLINE void convert(const struct st_finish *f, void *out, size_t plane, const
         convert_block(f, out, plane, in, width - BLOCK, n, formula, dtype);
 }
 
+/* 16 bytes at `in`, and 16 of the pixels 16 further on. */
+ST_INLINE __m256i load_both(const uint8_t *in)
+{
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(load16(in)), load16(in + 48), 1);
+}
+
+ST_INLINE __m256i shuffle_both(__m256i v, __m128i index)
+{
+    return _mm256_shuffle_epi8(v, _mm256_broadcastsi128_si256(index));
+}
+
+/* Splits two blocks: shuffles are what limits it, and each does both. */
+ST_INLINE void split96(uint8_t *out, size_t plane, const uint8_t *in)
+{
+    const __m256i a = load_both(in), b = load_both(in + 16), c = load_both(in + 32);
+#define CHANNEL(k)                                                                                      \
+    _mm256_storeu_si256(                                                                                \
+        (__m256i *)(out + (k) * plane),                                                                 \
+        _mm256_or_si256(                                                                                \
+            _mm256_or_si256(shuffle_both(a, INDEX(k, 0)), shuffle_both(b, INDEX(k, 1))),                \
+            shuffle_both(c, INDEX(k, 2))))
+    CHANNEL(0);
+    CHANNEL(1);
+    CHANNEL(2);
+#undef CHANNEL
+}
+
 /* Splits bytes of three channels into planes. */
 static void split(uint8_t *out, size_t plane, const uint8_t *in, int32_t width)
 {
-    for (int32_t x = 0; x < width; x += BLOCK) {
+    int32_t x = 0;
+    for (; x + 2 * BLOCK <= width; x += 2 * BLOCK)
+        split96(out + x, plane, in + (ptrdiff_t)x * 3);
+    for (; x < width; x += BLOCK) {
         const int32_t from = x + BLOCK <= width ? x : width - BLOCK;
         __m128i rgb[3];
         split48(in + (ptrdiff_t)from * 3, rgb);
