@@ -128,17 +128,15 @@ static int read_file(struct st_bytes file, const struct st_view *in, struct st_a
 }
 
 /* The decoder gives RGB; of one channel all three are alike. */
-static void reorder(const struct st_view *in, bool swapped, struct st_view *rgb)
+static void reorder(const struct st_view *in, bool swapped, enum st_cpu_level level, struct st_view *rgb)
 {
+    const struct st_jpeg_forward_rows *rows = st_jpeg_forward_rows_for(level);
     for (int32_t y = 0; y < rgb->height; y++) {
         uint8_t *row = st_row(rgb, y);
         for (int32_t x = 0; in->channels == 1 && x < rgb->width; x++)
             row[x] = row[3 * x];
-        for (int32_t x = 0; swapped && in->channels == 3 && x < 3 * rgb->width; x += 3) {
-            const uint8_t first = row[x];
-            row[x] = row[x + 2];
-            row[x + 2] = first;
-        }
+        if (swapped && in->channels == 3)
+            rows->swap(row, (size_t)rgb->width);
     }
     rgb->channels = in->channels;
 }
@@ -166,7 +164,7 @@ int st_jpeg_recode_by_libjpeg(const struct st_view *in, int32_t quality, bool sw
         rc = read_file((struct st_bytes){file, room - w->destination.free_in_buffer}, in, arena, out,
                        err);
     if (rc >= 0)
-        reorder(in, swapped, out);
+        reorder(in, swapped, ST_CPU_C, out);
     return rc;
 }
 
@@ -177,7 +175,7 @@ int st_jpeg_recode(const struct st_view *in, int32_t quality, bool swapped, enum
         return fail_size(in, err);
     switch (st_jpeg_there_and_back(in, quality, swapped, level, arena, out)) {
     case ST_JPEG_OURS:
-        reorder(in, swapped, out);
+        reorder(in, swapped, level, out);
         return STOKER_OK;
     case ST_JPEG_MEMORY:
         return fail_memory(in, err);

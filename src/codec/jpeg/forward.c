@@ -10,7 +10,8 @@ enum { BLOCK = 8, KINDS = 2 }; /* of components: luminance and chroma, each with
 
 extern const struct st_jpeg_forward_rows st_jpeg_forward_rows_c;
 #if defined(__x86_64__)
-extern const struct st_jpeg_forward_rows st_jpeg_forward_rows_avx2, st_jpeg_forward_rows_avx512;
+extern const struct st_jpeg_forward_rows st_jpeg_forward_rows_sse2, st_jpeg_forward_rows_avx2,
+    st_jpeg_forward_rows_avx512;
 #endif
 
 const struct st_jpeg_forward_rows *st_jpeg_forward_rows_for(enum st_cpu_level level)
@@ -20,6 +21,8 @@ const struct st_jpeg_forward_rows *st_jpeg_forward_rows_for(enum st_cpu_level le
         return &st_jpeg_forward_rows_avx512;
     if (level >= ST_CPU_AVX2)
         return &st_jpeg_forward_rows_avx2;
+    if (level >= ST_CPU_SSE2)
+        return &st_jpeg_forward_rows_sse2;
 #endif
     (void)level;
     return &st_jpeg_forward_rows_c;

@@ -24,6 +24,8 @@ struct st_jpeg_forward_rows {
      * begin. `scale` and `half`: 1 / (8 step), and half a step, row by row. */
     uint8_t (*block)(int16_t coefs[64], const uint8_t *samples, size_t stride, const float scale[64],
                      const float half[64]);
+    /* The first and the last of the three channels change places. */
+    void (*swap)(uint8_t *rgb, size_t count);
 };
 /* The table for a level, or for the next lower one in this build. */
 const struct st_jpeg_forward_rows *st_jpeg_forward_rows_for(enum st_cpu_level level);

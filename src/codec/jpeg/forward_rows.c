@@ -8,12 +8,16 @@
 #include "codec/jpeg/kernels.h"
 #include "codec/jpeg/transform.h"
 
+#if defined(ST_JPEG_FORWARD_X86)
+#include "codec/jpeg/forward_x86.h"
+#endif
+
 enum { COLOUR_BITS = 16, ROUND = 1 << (COLOUR_BITS - 1), MIDDLE = 128 << COLOUR_BITS, CHUNK = 64 };
 
 /* libjpeg's factors with 16 fractional bits. */
 static void to_ycc(uint8_t *restrict y, uint8_t *restrict cb, uint8_t *restrict cr,
-                   const int32_t *restrict red, const int32_t *restrict green,
-                   const int32_t *restrict blue, size_t count)
+                   const uint8_t *restrict red, const uint8_t *restrict green,
+                   const uint8_t *restrict blue, size_t count)
 {
     for (size_t k = 0; k < count; k++) {
         const int32_t r = red[k], g = green[k], b = blue[k];
@@ -25,16 +29,26 @@ static void to_ycc(uint8_t *restrict y, uint8_t *restrict cb, uint8_t *restrict 
 
 static void split(uint8_t *y, uint8_t *cb, uint8_t *cr, const uint8_t *rgb, bool swapped, size_t count)
 {
-    int32_t first[CHUNK], green[CHUNK], last[CHUNK];
+    uint8_t first[CHUNK], green[CHUNK], last[CHUNK];
     for (size_t done = 0; done < count; done += CHUNK) {
         const size_t n = count - done < CHUNK ? count - done : CHUNK;
         const uint8_t *from = rgb + 3 * done;
-        for (size_t k = 0; k < n; k++) {
+        size_t k = 0;
+#if defined(ST_JPEG_HAS_APART)
+        for (; k + 16 <= n; k += 16) {
+            take_apart(first + k, green + k, last + k, from + 3 * k);
+            to_ycc16(y + done + k, cb + done + k, cr + done + k, (swapped ? last : first) + k, green + k,
+                     (swapped ? first : last) + k);
+        }
+#endif
+        const size_t rest = k;
+        for (; k < n; k++) {
             first[k] = from[3 * k];
             green[k] = from[3 * k + 1];
             last[k] = from[3 * k + 2];
         }
-        to_ycc(y + done, cb + done, cr + done, swapped ? last : first, green, swapped ? first : last, n);
+        to_ycc(y + done + rest, cb + done + rest, cr + done + rest, (swapped ? last : first) + rest,
+               green + rest, (swapped ? first : last) + rest, n - rest);
     }
 }
 
@@ -49,6 +63,7 @@ static void halve(uint8_t *restrict out, const uint8_t *restrict upper, const ui
 
 /* ---- blocks ------------------------------------------------------------------------------------ */
 
+#if !defined(ST_JPEG_FORWARD_X86)
 /* One pass of the transform over the columns of a block: the transpose of the decoder's sums of
  * products. */
 static inline __attribute__((always_inline)) void pass(int16_t v[64], const int up, const int down,
@@ -95,6 +110,19 @@ static inline __attribute__((always_inline)) void transpose(int16_t v[64])
         v[k] = other[k];
 }
 
+/* Rows first, as in libjpeg, with two more bits that the second pass drops. */
+static void transform_block(int16_t v[64], const uint8_t *samples, size_t stride)
+{
+    for (size_t y = 0; y < 8; y++)
+        for (size_t x = 0; x < 8; x++)
+            v[8 * y + x] = (int16_t)(samples[y * stride + x] - 128);
+    transpose(v);
+    pass(v, ST_IDCT_BITS - ST_IDCT_SHIFT_1, 0, ST_IDCT_SHIFT_1);
+    transpose(v);
+    pass(v, 0, ST_IDCT_BITS - ST_IDCT_SHIFT_1, 2 * ST_IDCT_BITS - ST_IDCT_SHIFT_1);
+}
+#endif
+
 /* The quotient, rounded. It is never so close to a whole number that floats could err: 1 / (16 step) is
  * added, of which the quotient has no more than 2^20. */
 static inline int16_t quotient(int16_t value, float scale, float half)
@@ -104,11 +132,17 @@ static inline int16_t quotient(int16_t value, float scale, float half)
     return (int16_t)(value < 0 ? -whole : whole);
 }
 
-/* Where the zeros at the end begin, at the earliest behind the first coefficient. Four at a time. */
-static inline uint8_t end_of(const int16_t coefs[64])
+#if !defined(ST_JPEG_HAS_ZIGZAG)
+/* To zigzag order; returns where the zeros at the end begin, at the earliest behind the first
+ * coefficient. Four at a time. */
+static inline uint8_t to_zigzag(int16_t coefs[64], const int16_t v[64])
 {
+    static const uint8_t natural[64] = ST_JPEG_NATURAL; /* known here, so that the copies are unrolled */
     uint8_t end = 64;
     uint64_t four;
+#pragma GCC unroll 64
+    for (int k = 0; k < 64; k++)
+        coefs[k] = v[natural[k]];
     for (; end > 4; end = (uint8_t)(end - 4)) {
         memcpy(&four, coefs + end - 4, sizeof four);
         if (four)
@@ -118,27 +152,31 @@ static inline uint8_t end_of(const int16_t coefs[64])
         end--;
     return end;
 }
+#endif
 
-/* Rows first, as in libjpeg, with two more bits that the second pass drops. */
 static uint8_t block(int16_t coefs[64], const uint8_t *samples, size_t stride, const float scale[64],
                      const float half[64])
 {
-    static const uint8_t natural[64] = ST_JPEG_NATURAL; /* known here, so that the copies are unrolled */
-    int16_t v[64];
-    for (size_t y = 0; y < 8; y++)
-        for (size_t x = 0; x < 8; x++)
-            v[8 * y + x] = (int16_t)(samples[y * stride + x] - 128);
-    transpose(v);
-    pass(v, ST_IDCT_BITS - ST_IDCT_SHIFT_1, 0, ST_IDCT_SHIFT_1);
-    transpose(v);
-    pass(v, 0, ST_IDCT_BITS - ST_IDCT_SHIFT_1, 2 * ST_IDCT_BITS - ST_IDCT_SHIFT_1);
+    _Alignas(64) int16_t v[64];
+    transform_block(v, samples, stride);
     for (int k = 0; k < 64; k++)
         v[k] = quotient(v[k], scale[k], half[k]);
-#pragma GCC unroll 64
-    for (int k = 0; k < 64; k++)
-        coefs[k] = v[natural[k]];
-    return end_of(coefs);
+    return to_zigzag(coefs, v);
+}
+
+static void swap(uint8_t *rgb, size_t count)
+{
+    size_t k = 0;
+#if defined(ST_JPEG_HAS_SWAP)
+    k = swap_ends(rgb, count);
+#endif
+    for (; k < count; k++) {
+        const uint8_t first = rgb[3 * k];
+        rgb[3 * k] = rgb[3 * k + 2];
+        rgb[3 * k + 2] = first;
+    }
 }
 
 extern const struct st_jpeg_forward_rows ST_JPEG_FORWARD;
-const struct st_jpeg_forward_rows ST_JPEG_FORWARD = {.split = split, .halve = halve, .block = block};
+const struct st_jpeg_forward_rows ST_JPEG_FORWARD = {
+    .split = split, .halve = halve, .block = block, .swap = swap};

@@ -7,7 +7,7 @@
  */
 #include "op/cv/clahe.h"
 
-#include "base/err.h"
+#include "op/cv/cv.h"
 
 #include <math.h>
 
@@ -104,7 +104,7 @@ static void apply(const struct st_view *pixels, const struct axis *x, const stru
             const float to_right = x->share[i], to_left = 1.f - to_right;
             const float above = upper[left][*value] * to_left + upper[right][*value] * to_right;
             const float below = lower[left][*value] * to_left + lower[right][*value] * to_right;
-            *value = (uint8_t)rintf(above * up + below * down);
+            *value = (uint8_t)(int32_t)st_cv_round(above * up + below * down);
         }
     }
 }

@@ -102,7 +102,7 @@ static int32_t cube_of(int32_t root)
 {
     if (root <= LINEAR_END)
         return root * 108 / 841 - ONE * 16 / 116 * 108 / 841;
-    return root * root / ONE * root / ONE;
+    return ((root * root >> ONE_BITS) * root) >> ONE_BITS;
 }
 
 static uint8_t sum_of(const struct st_cv_lab *lab, int32_t x, int32_t y, int32_t z)
