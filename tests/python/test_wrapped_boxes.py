@@ -143,6 +143,17 @@ def test_datasets_that_were_changed_stay_in_python(root):
     same(next(iter(loader)), next(iter(torch.utils.data.DataLoader(data, 2, collate_fn=pairs))))
 
 
+def test_parts_of_several_datasets(root):
+    one, plain = wrapped(root, v2.Compose(FLOAT)), wrapped(root, v2.Compose([*FLOAT, v2.ToPureTensor()]))
+    data = torch.utils.data.ConcatDataset([one, torch.utils.data.Subset(one, [3, 1])])
+    loader = stoker.DataLoader(data, 5, num_workers=0, collate_fn=pairs)
+    assert in_engine(loader)
+    for ours, theirs in zip(loader, torch.utils.data.DataLoader(data, 5, collate_fn=pairs), strict=True):
+        same(ours, theirs)
+    loader = stoker.DataLoader(torch.utils.data.ConcatDataset([one, plain]), 5, num_workers=0, collate_fn=pairs)
+    assert not in_engine(loader) and "make different tensors" in str(loader._why_python)
+
+
 def test_whole_numbers_are_refused_where_they_make_no_sense(root):
     data = stoker._ext.Dataset.from_pairs(root / "VOCdevkit" / "VOC2012", None, layout="voc boxes", set="train")
     for boxes in ("boxes=whole_points", "boxes=whole_", "boxes+labels=whole_xyxy", "boxes=whole_relative_xyxy"):

@@ -200,6 +200,8 @@ def compile_dataset(dataset: Any, transposes: Callable[[Any], Any] | None = None
         blockers.append(Blocker(TRANSFORM, why, "name the same fields"))
     if len({getattr(leaf.dataset, "_as_dict", False) for leaf in leaves}) > 1:
         blockers.append(Blocker(COLLATE, "the parts of a ConcatDataset differ in as_dict", "give all the same"))
+    if len({leaf.form() for leaf in leaves if isinstance(leaf, BoxLeaf)}) > 1:
+        blockers.append(Blocker(COLLATE, "the parts of a ConcatDataset make different tensors", "give all the same transforms"))
     if transposes and not blockers:
         blockers += _blockers_of_samples(leaves)
     if blockers or part is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
+from typing import Any, NamedTuple
 
 from .. import _ext
 from .._base.unmodified import is_from
@@ -62,20 +62,19 @@ class BoxLeaf:
         return Targets("ToPureTensor" in names, "ToImage" in names)
 
 
-class Targets:
+class Targets(NamedTuple):
     """How a sample is made of its fields, as torchvision has it: an image, and a dict of boxes and labels."""
 
-    def __init__(self, is_plain: bool, is_image: bool) -> None:
-        self._is_plain = is_plain  # the last steps have made plain tensors of all
-        self._is_image = is_image
+    is_plain: bool  # the last steps have made plain tensors of all
+    is_image: bool  # the image is torchvision's
 
     def sample(self, image: Any, boxes: Any, labels: Any, _difficult: Any) -> tuple[Any, dict[str, Any]]:
         """Return a sample of the values of its fields."""
         torch: Any = sys.modules["torch"]
         made = torch.from_numpy(boxes).to(torch.int64)
-        if not self._is_plain:
+        if not self.is_plain:
             made = kinds().BoundingBoxes(made, format="XYXY", canvas_size=tuple(image.shape[-2:]))
-            image = kinds().Image(image) if self._is_image else image
+            image = kinds().Image(image) if self.is_image else image
         return image, {"boxes": made, "labels": torch.from_numpy(labels)}
 
 
