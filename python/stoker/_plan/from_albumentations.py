@@ -236,8 +236,8 @@ class _Pipeline:
         if changes:
             raise Blocked([Blocker(TRANSFORM, why, "", t) for why in changes])
         with _reasons(t):
-            if getattr(t, "replay_mode", False) or getattr(t, "deterministic", False):
-                raise cannot(t, "what it draws is recorded, or given, for a replay")
+            if getattr(t, "replay_mode", False):
+                raise cannot(t, "it replays what another one has drawn")
             p = number(t, "p")
             hold = _holders.get(kind.__name__)
             step = hold(self, t) if hold else _steps[kind.__name__](t)
@@ -322,18 +322,14 @@ def _with_p(step: Transform, p: float) -> Transform:
     return T.RandomApply([step], p)
 
 
-def _replay(t: Any) -> Transform:
-    raise cannot(t, "its result has what was drawn, for a replay; use Compose")
-
-
 _holders: dict[str, Callable[[_Pipeline, Any], Transform]] = {
     "Compose": _Pipeline.row,
     "OneOf": _Pipeline.one_of,
     "OneOrOther": _Pipeline.one_or_other,
     "RandomOrder": _Pipeline.some,
+    "ReplayCompose": _Pipeline.row,  # samples do not have what was drawn, which it records
     "Sequential": _Pipeline.row,
     "SomeOf": _Pipeline.some,
 }
 converters["albumentations"].update(dict.fromkeys(_holders, _whole))
 register("NoOp", lambda t: T.Compose([]))
-register("ReplayCompose", _replay)
