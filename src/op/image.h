@@ -14,6 +14,7 @@
 
 #include "codec/codec.h"
 #include "op/boxes.h"
+#include "op/choices.h"
 #include "op/colour/colour.h"
 #include "op/pending.h"
 #include "op/resize/resize.h"
@@ -36,6 +37,7 @@ struct st_work {
     struct st_taps_kept *taps; /* NULL: taps are always computed */
     uint32_t pillow; /* 12 or 13 */
     bool fast;       /* fidelity: may decode at a reduced scale */
+    struct st_choices choices; /* of the sample that is being made */
     bool *clean;     /* NULL, or out, for each decode: see struct st_decode */
     struct st_jpeg_marks *marks; /* NULL, or in and out, likewise: of the one file that is decoded */
     uint64_t decode_ns;

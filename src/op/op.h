@@ -75,6 +75,7 @@ struct st_op {
     /* The maximum size of its values in bytes. */
     uint64_t (*erase_most)(const void *self, const struct st_erase_into *into);
     bool pending; /* may record pending ops */
+    enum st_guide guide; /* the target by which it chooses what it does */
     enum st_holds holds; /* whether it contains other ops, which the pipeline runs */
     /* holds: checks the number of inner ops; NULL: any number */
     int (*held)(const void *self, uint32_t count, struct stoker_error *err);

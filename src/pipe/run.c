@@ -255,6 +255,7 @@ int st_run_lazily(struct st_worker *worker, struct st_bytes bytes, const struct 
     const struct st_rng_key rng_key = rng_key_of(worker->loader, slot, row, slot->samples[row]);
     st_arena_reset(&worker->work.arena);
     worker->work.reserve = refuse_decode;
+    worker->work.choices.count = 0; /* those of another sample */
     const int rc = st_image_open(image, &worker->work, bytes, worker->loader->opt.exif_rotate, err);
     return rc ? rc : run_to_size(worker->loader, &rng_key, image, err);
 }

@@ -33,6 +33,7 @@ struct stoker_pipeline {
     struct st_finish_spec finish; /* what remains to be done when they are written */
     bool sounds;                  /* the ops work on sounds, of this shape after the last op: */
     struct st_audio_shape sound;
+    enum st_guide guide;          /* the target by which some of its steps choose */
     uint32_t erases;              /* maximum number of erased boxes per image */
     atomic_uint holders;
 };

@@ -190,6 +190,21 @@ static int check_drawn(const struct st_columns_plan *plan, struct stoker_error *
     return 0;
 }
 
+static int find_guide(struct st_columns_plan *plan, enum st_guide guide, struct stoker_error *err)
+{
+    const enum st_target wanted = guide == ST_GUIDE_MASK ? ST_TARGET_MASK : ST_TARGET_BOXES;
+    for (uint32_t k = 0; guide && k < plan->count; k++) {
+        if (plan->column[k].target != wanted || plan->column[k].points)
+            continue;
+        if (plan->guide)
+            return st_fail(err, STOKER_EINVAL,
+                           "%s: a step of the pipeline chooses by the only one, but there are several",
+                           guide == ST_GUIDE_MASK ? "masks" : "boxes");
+        plan->guide = k + 1;
+    }
+    return 0;
+}
+
 int st_targets_plan(struct st_columns_plan *plan, const struct stoker_pipeline *pipe, const char *masks,
                     const char *boxes, struct stoker_error *err)
 {
@@ -201,6 +216,8 @@ int st_targets_plan(struct st_columns_plan *plan, const struct stoker_pipeline *
     int rc = each_name(plan, masks, add_mask, err);
     if (!rc)
         rc = each_name(plan, boxes, add_boxes, err);
+    if (!rc)
+        rc = find_guide(plan, pipe->guide, err);
     return rc ? rc : check_drawn(plan, err);
 }
 
@@ -225,21 +242,34 @@ static int find_size(struct st_targets *of, const struct st_piece *piece, struct
     return rc;
 }
 
+static int make_target(struct st_targets *of, uint32_t k, struct st_piece *pieces,
+                       struct stoker_error *err)
+{
+    const struct st_columns_plan *plan = of->plan;
+    const uint32_t which = of->field = plan->column[k].field;
+    int rc = 0;
+    if (plan->column[k].target == ST_TARGET_MASK)
+        rc = st_mask_make(of, k, &pieces[which], err);
+    else if (plan->column[k].target == ST_TARGET_BOXES)
+        rc = st_boxes_make(of, k, pieces, err);
+    if (rc && !of->step_failed) {
+        char where[256];
+        snprintf(where, sizeof where, "field %s", plan->field[of->field].name);
+        rc = st_fail_in(err, rc, where);
+    }
+    return rc;
+}
+
 int st_targets_make(struct st_targets *of, struct st_piece *pieces, struct stoker_error *err)
 {
     const struct st_columns_plan *plan = of->plan;
+    of->work->choices.guided = plan->guide;
+    of->work->choices.count = 0;
     int rc = find_size(of, &pieces[plan->image], err);
-    for (uint32_t k = 0; !rc && k < plan->count; k++) {
-        const uint32_t which = of->field = plan->column[k].field;
-        if (plan->column[k].target == ST_TARGET_MASK)
-            rc = st_mask_make(of, k, &pieces[which], err);
-        else if (plan->column[k].target == ST_TARGET_BOXES)
-            rc = st_boxes_make(of, k, pieces, err);
-        if (rc && !of->step_failed) {
-            char where[256];
-            snprintf(where, sizeof where, "field %s", plan->field[of->field].name);
-            rc = st_fail_in(err, rc, where);
-        }
-    }
+    if (!rc && plan->guide)
+        rc = make_target(of, plan->guide - 1, pieces, err);
+    for (uint32_t k = 0; !rc && k < plan->count; k++)
+        if (k + 1 != plan->guide)
+            rc = make_target(of, k, pieces, err);
     return rc;
 }

@@ -126,8 +126,11 @@ def _whole(t: Any) -> Transform:
     if not steps or not isinstance(steps[-1], ToTensor) or sum(isinstance(step, ToTensor) for step in steps) > 1:
         why = "the result is an array of height x width x channels: only ToTensorV2 at the end, with p=1, makes a tensor"
         raise Blocked([Blocker(TRANSFORM, why, "end it with ToTensorV2()", t)])
+    text = T.Compose(steps[:-1])._spec()
     if getattr(t, "processors", None):
-        _refuse_what_repeats_or_hides(t, T.Compose(steps[:-1])._spec())
+        _refuse_what_repeats_or_hides(t, text)
+    if "crop_to_mask" in text and "crop_around_boxes" in text:
+        raise Blocked([Blocker(TRANSFORM, str(cannot(t, "one step chooses by the mask, and another one by boxes")), "", t)])
     made = ToTensor(any(isinstance(step, MakesFloats) for step in steps))
     return T.Compose([*boxes.before, *steps[:-1], made, *boxes.end])
 
