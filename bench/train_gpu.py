@@ -3,7 +3,9 @@
 """Does the GPU wait? Training with batches from several loaders, in one run on the same files.
 
     bench/train_gpu.py                                   everything; several minutes on one GPU and 16 cores
-    bench/train_gpu.py --parts loader,copies,latency     these alone: train, loader, copies, latency, flat_out
+    bench/train_gpu.py --parts loader,copies,latency     these alone: train, recipes, loader, copies, latency, flat_out
+    bench/train_gpu.py --parts recipes --cpus 4          RandAugment, RandomErasing and MixUp for ResNet-50; images and
+                                                         masks for DeepLabV3-ResNet-50 (4 CPUs alone)
     bench/train_gpu.py --models resnet18 --rounds 1 --seconds 2 --no-peers
     bench/train_gpu.py --cpus 2,4,8,16 --parts loader    once for each number of CPUs, torch's loaders included
     bench/train_gpu.py --device cpu                      a rehearsal without a GPU: the numbers mean nothing
@@ -25,7 +27,7 @@ from pathlib import Path
 
 BENCH = Path(__file__).resolve().parent
 sys.path.insert(0, str(BENCH / "gpu"))
-PARTS = ["train", "loader", "copies", "latency", "flat_out"]
+PARTS = ["train", "recipes", "loader", "copies", "latency", "flat_out"]
 
 
 def words(text):
@@ -48,6 +50,8 @@ def arguments(given=None):
     parser.add_argument("--data", help="a folder of class folders (default: generated)")
     parser.add_argument("--images", type=int, default=3000, help="how many to generate")
     parser.add_argument("--batch", type=int, default=256)
+    parser.add_argument("--mask-batch", type=int, default=32, help="of the recipe with masks")
+    parser.add_argument("--mask-size", type=int, default=512, help="width and height of its crops")
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)), help="Stoker's threads")
     parser.add_argument("--cpus", type=numbers, default=[], help="once for each N of these, on the first N CPUs")
     parser.add_argument("--kept", type=Path, default=BENCH / "data" / "kept",
@@ -166,6 +170,13 @@ def measure(args, size):
         print("== training", flush=True)
         found["train"], found["train_about"], refused = parts.train(meter, makers, steps, args)
         found["refused"] |= refused
+    if "recipes" in args.parts:
+        import recipes
+
+        print("== recipes", flush=True)
+        found["recipes"], found["recipes_about"], refused = recipes.measure(meter, setting, args)
+        found["refused"] |= refused
+        found["setting"].append(recipes.about(args))
     if "flat_out" in args.parts:
         print("== beside a loader that runs flat out", flush=True)
         found["flat_out"] = parts.flat_out(meter, setting, steps, args)

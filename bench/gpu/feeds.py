@@ -27,6 +27,9 @@ class Setting:
         self.folder, self.device, self.batch, self.workers, self.size = folder, device, batch, workers, size
         self.kept = kept  # a folder for Stoker's index, and for the list of files that are known to decode
 
+    def resized(self, size, batch):
+        return Setting(self.folder, self.device, batch, self.workers, size, self.kept)
+
 
 class Feed:
     """``period``: batches that come in one go where workers make whole batches; a measurement is a multiple of it."""
@@ -88,12 +91,12 @@ def keep_known(setting):
 class Stoker(Feed):
     """``jpeg_hardware``: which files the GPU's JPEG hardware decodes. ``keep_known`` has made them known before."""
 
-    def __init__(self, setting, jpeg_hardware="known", workers=None, prefetch=4, augment_on="auto"):
-        data = stoker_data(setting)
+    def __init__(self, setting, jpeg_hardware="known", workers=None, prefetch=4, augment_on="auto", data=None, **more):
+        data = stoker_data(setting) if data is None else data
         where = {"device": setting.device, "augment_on": augment_on, "jpeg_hardware": jpeg_hardware}
         options = {"batch_size": setting.batch, "drop_last": True, "prefetch_factor": prefetch, "pillow": 12,
                    "num_workers": setting.workers if workers is None else workers, "dtype": "bfloat16",
-                   "memory_format": "channels_last", **(where if setting.device != "cpu" else {})}
+                   "memory_format": "channels_last", **(where if setting.device != "cpu" else {}), **more}
         self.loader = stoker.DataLoader(data, sampler=sampler(data), **options)
         if jpeg_hardware != "off" and setting.device != "cpu":
             wait_for_hardware(self.loader)
@@ -117,8 +120,8 @@ class Stoker(Feed):
 class Resident(Feed):
     """The ceiling: a few real batches, made before and kept on the device, again and again."""
 
-    def __init__(self, setting, batches=8):
-        source = Stoker(setting, "off")
+    def __init__(self, setting, batches=8, source=None):
+        source = source or Stoker(setting, "off")
         kept = [tuple(part.clone(memory_format=torch.preserve_format) for part in next(source))
                 for _ in range(batches)]
         source.close()

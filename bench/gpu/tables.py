@@ -81,6 +81,10 @@ def targets(found):
         if STOKER in of and CEILING in of and cpus >= least_cpus:
             got = of[STOKER]["rate"] / of[CEILING]["rate"]
             yield f"{MODELS[model]}, {cpus} CPUs: of the ceiling", f">= {share:.0%}", f"{got:.1%}", got >= share
+    for model, of in found.get("recipes", {}).items():
+        if STOKER in of and CEILING in of and cpus >= 4:
+            got = of[STOKER]["rate"] / of[CEILING]["rate"]
+            yield f"{MODELS[model]}, {cpus} CPUs: of the ceiling", ">= 97%", f"{got:.1%}", got >= 0.97
     for model, of in train.items():
         if STOKER in of and CEILING in of and model in MODELS:
             got = of[STOKER]["work_ms"] / of[CEILING]["work_ms"] - 1
@@ -104,6 +108,10 @@ def markdown(found):
     lines += [f"- {line}" for line in found["setting"]] + [WORDS]
     if found.get("train"):
         lines += ["", *train_rows(found["train"])]
+    if found.get("recipes"):
+        lines += ["", *train_rows(found["recipes"]), ""]
+        lines += [f"- {MODELS.get(model, model)}, {name}: {profile(about)}."
+                  for model, of in found["recipes_about"].items() for name, about in of.items() if about["after"]]
     if found.get("loader"):
         lines += ["", *loader_rows(found["loader"], found["loader_about"]), ""]
         lines += [f"- {name}: {profile(about)}." for name, about in found["loader_about"].items() if about["after"]]

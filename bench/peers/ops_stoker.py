@@ -78,10 +78,7 @@ def recipe(name, folder):
         return compiled(stoker.datasets.ImageMaskFolder(folder, TARGETS / "masks", steps))
     if name in ops_torchvision_v2.DETECTION:
         steps = T.Compose(ops_torchvision_v2.DETECTION[name]())
-        data = stoker.datasets.CocoDetection(folder, TARGETS / "boxes.json", transforms=steps)
-        if name.endswith("SSD"):  # RandomIoUCrop is torchvision's, in Python
-            return epochs(data, num_workers=0)
-        return compiled(data)
+        return compiled(stoker.datasets.CocoDetection(folder, TARGETS / "boxes.json", transforms=steps))
     if name in ops_albumentations.RECIPES:
         data = stoker.datasets.ImageFolder(folder, ops_albumentations.RECIPES[name]())
         return epochs(data, num_workers=0)

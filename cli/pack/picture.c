@@ -91,7 +91,7 @@ static int open_piece(struct st_image *image, const struct st_piece *piece, stru
     if (piece->ndim == 0)
         return st_image_open(image, work, piece->bytes, false, err);
     return st_image_raw(image, work, piece->bytes, piece->shape[1], piece->shape[0],
-                        piece->ndim == 3 ? piece->shape[2] : 1, err);
+                        piece->ndim == 3 ? piece->shape[2] : 1, piece->followed, err);
 }
 
 static int copy_pixels(const struct st_view *view, struct st_piece *piece, struct st_buffer *into,

@@ -249,7 +249,10 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         check_arguments(num_workers, timeout, prefetch_factor, compile, order, output, seed_by, on_error)
         share = find_share(shard, rank, world_size, sampler, batch_sampler, drop_last)
         batched = batch_size is not None or batch_sampler is not None
-        compiled, why = compile_loader(dataset, collate_fn, worker_init_fn, batched=batched, wanted=compile is not False)
+        sized = batch_sampler is not None
+        compiled, why = compile_loader(
+            dataset, collate_fn, worker_init_fn, batched=batched, sized=sized, on_device=device is not None, wanted=compile is not False
+        )
         if compiled is None:
             given |= refused_in_python(dataset, seed if share is None else None, seed_by, on_error)
             refuse_what_needs_the_engine(why, given)
@@ -315,7 +318,10 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         self._epochs = None if torch_if_installed() is None else Epochs()
         if not self._why_python:
             batched = self.batch_size is not None or self.batch_sampler is not None
-            compiled, self._why_python = compile_loader(self.dataset, self.collate_fn, None, batched=batched)
+            sized, on_device = self.batch_sampler is not None, self.device is not None
+            compiled, self._why_python = compile_loader(
+                self.dataset, self.collate_fn, None, batched=batched, sized=sized, on_device=on_device
+            )
             self._native = None if compiled is None else open_engine(self, compiled, self._requested)
             self._opened = settings(self)
 

@@ -43,7 +43,7 @@ from ._steps.arguments import (
 )
 from ._steps.augments import AutoAugment, AutoAugmentPolicy, RandAugment, TrivialAugmentWide
 from ._steps.base import Compose, Transform, WithProbability, functional_apply, pipeline_text
-from ._steps.boxes import ClampBoundingBoxes, ConvertBoundingBoxFormat, SanitizeBoundingBoxes
+from ._steps.boxes import ClampBoundingBoxes, ConvertBoundingBoxFormat, RandomIoUCrop, SanitizeBoundingBoxes
 from ._steps.chosen import RandomApply, RandomChoice, RandomOrder
 from ._steps.colours import (
     ColorJitter,
@@ -77,6 +77,7 @@ __all__ = [
     "GaussianBlur",
     "Grayscale",
     "InterpolationMode",
+    "JPEG",
     "MixUp",
     "Normalize",
     "PILToTensor",
@@ -94,6 +95,7 @@ __all__ = [
     "RandomGrayscale",
     "RandomHorizontalFlip",
     "RandomInvert",
+    "RandomIoUCrop",
     "RandomOrder",
     "RandomPerspective",
     "RandomPhotometricDistort",
@@ -418,3 +420,31 @@ class GaussianBlur(Transform):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(kernel_size={self.kernel_size}, sigma={self.sigma})"
+
+
+class JPEG(Transform):
+    """Give the image the loss of a JPEG of random quality. The result is what libjpeg-turbo makes of it, byte for byte.
+
+    Args:
+        quality: 1 to 100, an int, or the range as (min, max).
+
+    Raises:
+        TypeError, ValueError: As torchvision's JPEG.
+
+    >>> T.JPEG((50, 90))
+    JPEG(quality=(50, 90))
+    """
+
+    def __init__(self, quality: int | Sequence[int]) -> None:
+        given = (quality, quality) if isinstance(quality, int) else quality
+        if isinstance(quality, bool) or not isinstance(given, Sequence):
+            raise TypeError(f"quality={quality!r} is neither an integer nor a pair of them")
+        if len(given) != 2 or not all(isinstance(one, int) for one in given) or not 1 <= given[0] <= given[1] <= 100:
+            raise ValueError(f"quality={quality!r} is neither from 1 to 100 nor a range (min, max) within these")
+        self.quality = (given[0], given[1])
+
+    def _spec(self) -> str:
+        return op("jpeg", quality=self.quality)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(quality={self.quality})"

@@ -71,6 +71,7 @@ _OF_IMAGES = {
         "RandomChannelPermutation": Shown("T.RandomChannelPermutation()", 3),
         "RandomPhotometricDistort": Shown("T.RandomPhotometricDistort()", 3),
         "GaussianBlur": Shown("T.GaussianBlur(13, sigma=(0.1, 4.0))", 3),
+        "JPEG": Shown("T.JPEG((1, 20))", 3),
     },
     "Automatic augmentation": {
         "AutoAugment": Shown("T.AutoAugment()", 3),
@@ -79,6 +80,7 @@ _OF_IMAGES = {
     },
     "Tensors": {
         "ToTensor": Shown("T.ToTensor()"),
+        "RandomIoUCrop": Shown("T.RandomIoUCrop()", 0, "Which part it crops depends on boxes, which the picture does not have."),
         "SanitizeBoundingBoxes": Shown("T.SanitizeBoundingBoxes()", 1, "It removes boxes, and leaves images as they are."),
         "ClampBoundingBoxes": Shown("T.ClampBoundingBoxes()", 1, "It changes boxes, and leaves images as they are."),
         "ConvertBoundingBoxFormat": Shown(

@@ -92,6 +92,8 @@ int stoker_single_open(struct stoker_single **out, struct stoker_pipeline *pipe,
         return rc;
     if (pipe->sounds)
         return st_fail(err, STOKER_EINVAL, "stoker_single_open: the pipeline is one for sounds");
+    if (pipe->shape.views)
+        return st_fail(err, STOKER_EINVAL, "stoker_single_open: the pipeline makes several views");
     if (opt.layout != STOKER_LAYOUT_NCHW && opt.layout != STOKER_LAYOUT_NHWC)
         return st_fail(err, STOKER_EINVAL, "stoker_single_open: layout %d is neither NCHW nor NHWC",
                        (int)opt.layout);
@@ -146,7 +148,7 @@ static int open_picture(struct st_work *work, const struct stoker_picture *pictu
 {
     const struct st_bytes bytes = {picture->data, picture->bytes};
     int rc = picture->channels ? st_image_raw(image, work, bytes, picture->width, picture->height,
-                                              picture->channels, err)
+                                              picture->channels, false, err)
                                : st_image_open(image, work, bytes, false, err);
     if (!rc && picture->crop_width)
         rc = st_image_crop(
@@ -351,7 +353,7 @@ int stoker_single_run(struct stoker_single *single, const struct stoker_picture 
                       struct stoker_error *err)
 {
     struct stoker_picture picture = {0};
-    const struct st_rng_key rng_key = {seed, epoch, sample};
+    const struct st_rng_key rng_key = {.seed = seed, .epoch = epoch, .key = sample};
     if (!single || !given || !out)
         return st_fail(err, STOKER_EINVAL,
                        "stoker_single_run: single, picture and out must not be NULL");

@@ -224,6 +224,16 @@ ST_BOTH uint32_t st_px_solarize(uint32_t px, uint32_t level)
     return out;
 }
 
+/* Adds to values below 128. */
+ST_BOTH uint32_t st_px_lighten(uint32_t px, uint32_t added)
+{
+    uint32_t out = px;
+    ST_UNROLL
+    for (int32_t c = 0; c < 3; c++)
+        out += st_byte(px, c) < 128 ? added << (8 * c) : 0;
+    return out;
+}
+
 ST_BOTH uint32_t st_px_replace(uint32_t px, const uint8_t (*table)[256])
 {
     return table[0][st_byte(px, 0)] | (uint32_t)table[1][st_byte(px, 1)] << 8 |

@@ -4,12 +4,13 @@
  *
  *   st_gpu_rows       resize, mirror, flip; then pending ops up to the first that needs all pixels
  *   st_gpu_pending    from there to the next such op: contrast, which needs a mean, autocontrast and
- *                     equalize, which need histograms, or blur and sharpness, which need neighbours;
- *                     launched as often as the row with the most such ops requires
+ *                     equalize, which need histograms, or blur, sharpness and warps, which need other
+ *                     pixels; launched as often as the row with the most such ops requires
  *
  * The block that runs a row's last op also finishes and erases, so that the output is written once; a
  * row without these is done by the first kernel. In between, images are kept in scratch
- * memory, one word per pixel, already mirrored, alternating between two planes per row.
+ * memory, one word per pixel, already mirrored, alternating between two planes per row. What is to be
+ * mirrored after a warp is mirrored by it.
  *
  * A JPEG that the device has decoded itself arrives as samples. Its pixels are made from them in shared
  * memory, just before the horizontal pass needs them: nothing between the samples and the output is ever
@@ -62,8 +63,10 @@ struct st_gpu_batch {
 /* Whether an op needs more of the image than the pixel itself, and so starts a stage. */
 ST_BOTH uint32_t st_pending_begins(uint32_t kind)
 {
-    return kind == ST_PENDING_CONTRAST || kind == ST_PENDING_BLUR || kind == ST_PENDING_SHARPNESS ||
-           kind == ST_PENDING_AUTOCONTRAST || kind == ST_PENDING_EQUALIZE;
+    const uint32_t kinds = 1u << ST_PENDING_CONTRAST | 1u << ST_PENDING_BLUR |
+                           1u << ST_PENDING_SHARPNESS | 1u << ST_PENDING_AUTOCONTRAST |
+                           1u << ST_PENDING_EQUALIZE | 1u << ST_PENDING_WARP;
+    return kinds >> kind & 1;
 }
 
 /* Whether it needs how often each value occurs in the image. */

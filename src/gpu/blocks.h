@@ -6,6 +6,7 @@
 #define ST_GPU_BLOCKS_H
 
 #include "gpu/values.h"
+#include "gpu/warp.h"
 
 ST_BOTH void st_make_strip(struct st_tile *tile, const struct st_spot *spot,
                            const struct st_region_in *in, const struct st_strip *strip, uint32_t thread)
@@ -146,12 +147,15 @@ ST_BOTH void st_pending_block(const struct st_gpu_batch *batch, struct st_tile *
         }
     } else if (op->kind == ST_PENDING_SHARPNESS) {
         ST_PHASE(st_make_sharp(batch, tile, &spot, op->factor, thread));
+    } else if (op->kind == ST_PENDING_WARP) {
+        ST_PHASE(if (thread == 0) st_turn_spot(batch, &tile->spot, op));
+        ST_PHASE(st_make_warped(batch, tile, &tile->spot, op, thread));
     } else {
         ST_PHASE(st_make_copies(batch, tile, &spot, thread));
         if (st_pending_counts(op->kind))
             st_make_tables(batch, tile, spot.row, op->kind);
     }
-    st_end(batch, tile, &spot);
+    st_end(batch, tile, &tile->spot);
 }
 
 #endif

@@ -31,6 +31,17 @@ ST_BOTH uint8_t *st_place_of(const struct st_gpu_batch *batch, uint32_t row, int
     return batch->images + st_offset_of(batch, row, c, y, x);
 }
 
+/* The spot in an image that is mirrored and flipped. */
+ST_BOTH void st_spot_turn(const struct st_gpu_batch *batch, struct st_spot *spot, uint32_t mirror,
+                          uint32_t flip)
+{
+    spot->mirror = mirror;
+    spot->flip = flip;
+    spot->out_x = mirror ? batch->width - spot->x - spot->width : spot->x;
+    spot->out_y = flip ? batch->height - spot->y - spot->height : spot->y;
+    spot->at = st_offset_of(batch, spot->row, 0, spot->out_y, spot->out_x);
+}
+
 ST_BOTH struct st_spot st_spot_of(const struct st_gpu_batch *batch, uint32_t block)
 {
     struct st_spot spot;
@@ -42,11 +53,8 @@ ST_BOTH struct st_spot st_spot_of(const struct st_gpu_batch *batch, uint32_t blo
     spot.width = batch->width - spot.x < ST_TILE ? batch->width - spot.x : ST_TILE;
     spot.height = batch->height - spot.y < ST_TILE ? batch->height - spot.y : ST_TILE;
     /* Images in scratch memory are already mirrored and flipped. */
-    spot.mirror = batch->stage == 0 && spot.job->mirror;
-    spot.flip = batch->stage == 0 && spot.job->flip;
-    spot.out_x = spot.mirror ? batch->width - spot.x - spot.width : spot.x;
-    spot.out_y = spot.flip ? batch->height - spot.y - spot.height : spot.y;
-    spot.at = st_offset_of(batch, spot.row, 0, spot.out_y, spot.out_x);
+    st_spot_turn(batch, &spot, batch->stage == 0 && spot.job->mirror,
+                 batch->stage == 0 && spot.job->flip);
     return spot;
 }
 
@@ -110,9 +118,10 @@ ST_BOTH uint32_t st_pending_done(const struct st_job_pending *op, uint32_t px, f
     case ST_PENDING_SOLARIZE: return st_px_solarize(px, op->level);
     case ST_PENDING_PERMUTE: return channels == 3 ? st_bytes_of(px, 0, op->level) : px;
     case ST_PENDING_POSTERIZE: return px & op->level * 0x010101;
+    case ST_PENDING_LIGHTEN: return st_px_lighten(px, op->level);
     case ST_PENDING_AUTOCONTRAST:
     case ST_PENDING_EQUALIZE: return st_px_replace(px, tile->values.table);
-    default: return px; /* blur and sharpness: already done when the pixel was made */
+    default: return px; /* blur, sharpness and warps: already done when the pixel was made */
     }
 }
 
@@ -169,7 +178,7 @@ ST_BOTH struct st_blur st_blur_of(const struct st_gpu_batch *batch, const struct
 {
     struct st_blur blur;
     blur.plane = st_plane(batch, spot->row, batch->stage - 1);
-    blur.across = (const float *)(const void *)(batch->raw + op->weights);
+    blur.across = (const float *)(const void *)(batch->raw + op->more);
     blur.half_across = op->across / 2;
     blur.half_down = op->down / 2;
     blur.down = blur.across + blur.half_across + 1;

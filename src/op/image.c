@@ -9,7 +9,6 @@
 #include "base/text.h"
 #include "codec/jpeg/kernels.h"
 #include "op/resize/resize_cv.h"
-#include "op/geometry/warp_rows.h"
 
 #include <string.h>
 
@@ -267,10 +266,8 @@ static int make(struct st_image *image, struct stoker_error *err)
     int rc = settle_size(image, err);
     if (rc < 0 || !image->pending_count)
         return rc;
-    if (!image->owned)
-        rc = copy_turned(image, (struct st_turn){0}, err);
-    if (rc >= 0 && st_pending_run(image->pending, image->pending_count, st_colour_rows_of(work),
-                                  &work->arena, &image->pixels) < 0)
+    if (st_pending_run(image->pending, image->pending_count, st_colour_rows_of(work),
+                       st_warp_rows_of(work), &work->arena, &image->pixels, &image->owned) < 0)
         rc = no_memory(st_image_width(image), st_image_height(image), err);
     image->pending_count = 0;
     return rc;
@@ -310,8 +307,14 @@ void st_image_set(struct st_image *image, struct st_view pixels, bool any_side)
 int st_image_do(struct st_image *image, struct st_pending op, struct stoker_error *err)
 {
     const int rc = image->pending_count == ST_PENDING_MAX ? make(image, err) : STOKER_OK;
-    if (rc >= 0 && !image->numbers && !image->boxes)
-        image->pending[image->pending_count++] = op;
+    if (rc < 0 || image->numbers || image->boxes)
+        return rc;
+    if (op.kind == ST_PENDING_WARP) {
+        op.mirror = image->mirror;
+        op.flip = image->flip;
+        image->mirror = image->flip = false;
+    }
+    image->pending[image->pending_count++] = op;
     return rc;
 }
 
@@ -372,7 +375,7 @@ static int resize_as_cv(struct st_image *image, int32_t width, int32_t height, e
         return rc;
     if (!st_view_take(&out, arena, width, height, in.channels))
         return no_memory(width, height, err);
-    rc = st_cv_resize_view(image->numbers ? ST_FILTER_CV_NEAREST : filter, &in, &out, arena, err);
+    rc = st_cv_resize_view(image->numbers ? ST_FILTER_CV_NEAREST : filter, 0, &in, &out, arena, err);
     if (rc >= 0)
         st_image_set(image, out, false);
     return rc;
@@ -441,6 +444,25 @@ bool st_image_window(const struct st_image *image, struct st_region *window, boo
     return true;
 }
 
+/* With pending ops: the last changes of values are made row by row on the way. */
+static int finish_changed(struct st_image *image, const struct st_finish *finish,
+                          const struct st_place *place, struct stoker_error *err)
+{
+    struct st_work *work = image->work;
+    struct st_row_changes changes;
+    const int rc = settle_size(image, err);
+    if (rc < 0)
+        return rc;
+    if (st_pending_begin(image->pending, image->pending_count, st_colour_rows_of(work),
+                         st_warp_rows_of(work), &work->arena, &image->pixels, &image->owned,
+                         &changes) < 0 ||
+        !st_row_changes_finish(&changes, &work->arena, &image->pixels, finish, work->kernels,
+                               image->mirror, image->flip, place))
+        return no_memory(st_image_width(image), st_image_height(image), err);
+    image->pending_count = 0;
+    return STOKER_OK;
+}
+
 int st_image_finish(struct st_image *image, const struct st_finish *finish, const struct st_place *place,
                     struct stoker_error *err)
 {
@@ -450,9 +472,9 @@ int st_image_finish(struct st_image *image, const struct st_finish *finish, cons
                        st_image_channels(image), st_s((uint64_t)st_image_channels(image)),
                        finish->channels);
     struct st_view pixels;
-    int rc = image->pending_count ? make(image, err) : STOKER_OK;
-    if (rc < 0)
-        return rc;
+    int rc;
+    if (image->pending_count)
+        return finish_changed(image, finish, place, err);
     if (!image->resized) {
         rc = crop_pixels(image, whole_crop(image), &pixels, err);
         if (rc >= 0)

@@ -1,9 +1,9 @@
 /* image.h - a lazy image: its pixels are not made until they are needed
  *
- * Ops that only say where pixels come from (crops, one resize, flips), or how their values change once
- * the size is final (pending ops), are recorded. Pixels are made when an op needs to see them, or at the
- * end, directly in the slot. So a crop before decoding shrinks the decode, a crop after a resize shrinks
- * the resize, a flip costs nothing, and the recorded work can be left to a device.
+ * Ops that only say where pixels come from (crops, one resize, flips), or how they change once the size
+ * is final (pending ops), are recorded. Pixels are made when an op needs to see them, or at the end,
+ * directly in the slot. So a crop before decoding shrinks the decode, a crop after a resize shrinks the
+ * resize, a flip costs nothing, and the recorded work can be left to a device.
  *
  *     encoded or pixels -> crop -> resize, window -> pending ops -> mirror, flip
  *
@@ -14,16 +14,15 @@
 
 #include "codec/codec.h"
 #include "op/boxes.h"
-#include "op/choices.h"
 #include "op/colour/colour.h"
 #include "op/pending.h"
 #include "op/resize/resize.h"
 #include "op/geometry/turn.h"
+#include "op/geometry/warp_rows.h"
 
 struct st_image;
 struct st_jpeg_kernels;
 struct st_jpeg_marks;
-struct st_warp_rows;
 
 /* Resources of one worker; not shared. */
 struct st_work {
@@ -37,7 +36,6 @@ struct st_work {
     struct st_taps_kept *taps; /* NULL: taps are always computed */
     uint32_t pillow; /* 12 or 13 */
     bool fast;       /* fidelity: may decode at a reduced scale */
-    struct st_choices choices; /* of the sample that is being made */
     bool *clean;     /* NULL, or out, for each decode: see struct st_decode */
     struct st_jpeg_marks *marks; /* NULL, or in and out, likewise: of the one file that is decoded */
     uint64_t decode_ns;
@@ -54,6 +52,10 @@ static inline const struct st_colour_rows *st_colour_rows_of(const struct st_wor
 {
     return work->colour ? work->colour : st_colour_rows_for(ST_CPU_C);
 }
+static inline const struct st_warp_rows *st_warp_rows_of(const struct st_work *work)
+{
+    return work->warp ? work->warp : st_warp_rows_for(ST_CPU_C);
+}
 
 struct st_image {
     struct st_work *work;
@@ -68,6 +70,7 @@ struct st_image {
     struct st_numbers *numbers; /* not NULL: a mask, whose pixels are numbers. It is moved like its image
                                    (resized by the nearest pixels), and its values never change */
     struct st_boxes *boxes; /* not NULL: boxes in an image without pixels. Ops move them at once */
+    struct st_region *chosen; /* of an op with a guide: the crop; NULL: there is an image alone */
     /* remaining work, in this order */
     struct st_region crop; /* of the image after its turn */
     bool resized;
@@ -92,9 +95,10 @@ void st_image_number(const struct st_image *mask, uint8_t number, uint8_t pixel[
  * outlive the image. */
 void st_image_wrap(struct st_image *image, struct st_work *work, struct st_view pixels);
 /* An image of pixels in memory: rows of `channels` (1 to 4) interleaved bytes without gaps. They are
- * converted to RGB like Pillow's convert("RGB"): grey is tripled, alpha is dropped. */
+ * converted to RGB like Pillow's convert("RGB"): grey is tripled, alpha is dropped. RGB that
+ * outlives the image, with 64 more readable bytes (`followed`), is not copied. */
 int st_image_raw(struct st_image *image, struct st_work *work, struct st_bytes bytes, int64_t width,
-                 int64_t height, int64_t channels, struct stoker_error *err);
+                 int64_t height, int64_t channels, bool followed, struct stoker_error *err);
 int32_t st_image_width(const struct st_image *image);
 int32_t st_image_height(const struct st_image *image);
 int32_t st_image_channels(const struct st_image *image); /* 3 while encoded */
@@ -102,7 +106,8 @@ int32_t st_image_channels(const struct st_image *image); /* 3 while encoded */
 int st_image_crop(struct st_image *image, struct st_region region, struct stoker_error *err);
 int st_image_resize(struct st_image *image, int32_t width, int32_t height, enum st_filter filter,
                     struct stoker_error *err);
-/* Pending ops see the whole image: a crop or resize that follows runs them first. */
+/* Pending ops see the whole image: a crop or resize that follows runs them first. A warp (`mirror` and
+ * `flip` are set here) comes after what was to be mirrored and flipped. */
 int st_image_do(struct st_image *image, struct st_pending op, struct stoker_error *err);
 void st_image_mirror(struct st_image *image);
 void st_image_flip(struct st_image *image);

@@ -20,7 +20,7 @@ static void spread_grey(const struct st_work *work, uint8_t *rgb, const uint8_t 
 }
 
 int st_image_raw(struct st_image *image, struct st_work *work, struct st_bytes bytes, int64_t width,
-                 int64_t height, int64_t channels, struct stoker_error *err)
+                 int64_t height, int64_t channels, bool followed, struct stoker_error *err)
 {
     const uint64_t limit = work->decoder.pixel_limit;
     uint64_t pixels = 0, size;
@@ -34,6 +34,12 @@ int st_image_raw(struct st_image *image, struct st_work *work, struct st_bytes b
     if (limit && pixels > limit)
         return st_fail(err, STOKER_ELIMIT, "%lld x %lld exceeds pixel_limit (%llu pixels)",
                        (long long)width, (long long)height, (unsigned long long)limit);
+    if (channels == 3 && followed) {
+        st_image_wrap(image, work,
+                      (struct st_view){(uint8_t *)(uintptr_t)bytes.data, 3 * (ptrdiff_t)width,
+                                       (int32_t)width, (int32_t)height, 3});
+        return STOKER_OK;
+    }
     if (!st_view_take(&rgb, &work->arena, (int32_t)width, (int32_t)height, 3))
         return st_fail(err, STOKER_ENOMEM, "no memory for an image of %lld x %lld pixels",
                        (long long)width, (long long)height);

@@ -42,6 +42,7 @@ struct st_param {
 /* How an op runs those inside of it: in their order, one of them, or in any order. */
 enum st_holds { ST_HOLDS_NONE, ST_HOLDS_ROW, ST_HOLDS_ONE, ST_HOLDS_SHUFFLED };
 enum { ST_HELD_MAX = 256 }; /* ops inside one that holds others */
+enum { ST_VIEWS_MAX = 64 }; /* of a sample */
 
 /* Sizes that are not known in advance: that of the images as read, or another. */
 enum { ST_SIZE_DIFFERS = -1, ST_SIZE_AS_READ = -2 };
@@ -52,10 +53,13 @@ struct st_shape {
     int32_t channels;
     bool tensor;           /* after to_tensor or pil_to_tensor */
     bool erased;           /* after random_erasing: pixels must not be moved any more */
+    uint32_t views;        /* of each sample; 0: one, without the op `views` */
 };
 
 struct st_audio;
 struct st_audio_shape;
+
+enum st_guide { ST_GUIDE_NONE, ST_GUIDE_BOXES, ST_GUIDE_MASK };
 
 struct st_op {
     const char *name, *help;
@@ -75,13 +79,16 @@ struct st_op {
     /* The maximum size of its values in bytes. */
     uint64_t (*erase_most)(const void *self, const struct st_erase_into *into);
     bool pending; /* may record pending ops */
-    enum st_guide guide; /* the target by which it chooses what it does */
+    /* The target by which it chooses a crop: `run` on that one writes it to image->chosen; those on the
+     * image and on all else that follows it come later, and read it there. */
+    enum st_guide guide;
     enum st_holds holds; /* whether it contains other ops, which the pipeline runs */
     /* holds: checks the number of inner ops; NULL: any number */
     int (*held)(const void *self, uint32_t count, struct stoker_error *err);
     /* holds: writes which of the `count` inner ops run for this sample, in order; returns how many */
     uint32_t (*choose)(const void *self, struct st_rng *rng, uint32_t count,
                        uint8_t order[ST_HELD_MAX]);
+    bool by_view; /* holds: the view's number says which runs, in place of `choose` */
     /* Ops on sounds have these instead of `plan` and `run`; plan_audio may be NULL. (sound/audio.h) */
     int (*plan_audio)(void *self, struct st_audio_shape *shape, struct stoker_error *err);
     int (*run_audio)(const void *self, struct st_rng *rng, struct st_audio *audio,

@@ -8,7 +8,8 @@
 
 #define OPS(X) \
     X(resize) X(center_crop) X(crop) X(crop_to_mask) X(crop_around_boxes) X(random_crop) \
-    X(random_resized_crop) X(random_sized_crop) X(random_horizontal_flip) X(random_vertical_flip) \
+    X(random_resized_crop) X(random_sized_crop) X(random_iou_crop) \
+    X(random_horizontal_flip) X(random_vertical_flip) \
     X(random_rotation) X(random_affine) X(random_perspective) \
     X(random_resize) X(random_shortest_size) X(scale_jitter) X(resize_keep_ratio) \
     X(resize_to_fit) X(random_scale) \
@@ -17,15 +18,16 @@
     X(sanitize_bounding_boxes) X(clamp_bounding_boxes) X(convert_bounding_box_format) \
     X(begin_boxes) X(filter_boxes) \
     X(random_turn) X(pad) X(pad_if_needed) X(color_jitter) X(grayscale) \
-    X(random_grayscale) X(gaussian_blur) X(pillow_blur) X(random_erasing) \
+    X(random_grayscale) X(gaussian_blur) X(pillow_blur) X(jpeg) X(random_erasing) \
     X(random_invert) X(random_posterize) X(random_solarize) \
     X(random_autocontrast) X(random_equalize) X(random_adjust_sharpness) \
     X(auto_augment) X(rand_augment) X(trivial_augment_wide) X(timm_augment) \
     X(albu_brightness_contrast) X(albu_gamma) X(albu_posterize) X(albu_solarize) X(albu_shift_rgb) \
     X(albu_equalize) X(albu_shift_hsv) X(albu_jitter) X(albu_grey) X(albu_drop_channels) X(albu_noise) \
     X(albu_box_blur) X(albu_median_blur) X(albu_sharpen) X(albu_emboss) X(albu_gaussian_blur) \
-    X(albu_motion_blur) \
+    X(albu_motion_blur) X(albu_downscale) X(albu_iso_noise) \
     X(random_channel_permutation) X(random_photometric_distort) \
+    X(views) X(by_view) \
     X(random_apply) X(random_choice) X(random_some) X(random_order) X(to_tensor) X(pil_to_tensor) \
     X(convert_image_dtype) X(normalize) X(normalize_bytes) X(arithmetic) \
     X(audio_decode) X(audio_resample) X(audio_mono) X(audio_channels) X(audio_crop) \

@@ -30,6 +30,7 @@ struct stoker_order {
         *repeated;   /* ORDER_GIVEN: per position, whether its sample occurred before; NULL: never */
     uint64_t before; /* positions of the epoch before the list */
     struct st_weighted weighted;
+    uint32_t views, batch; /* several views of each sample, in batches of so many; views is at least 1 */
 };
 
 static int check_options(const struct stoker_order_options *opt, uint64_t count,
@@ -74,6 +75,7 @@ int st_order_open(struct stoker_order **out, uint64_t count, const struct stoker
     order->opt.weights = NULL;
     if (order->opt.world == 0)
         order->opt.world = 1;
+    order->views = order->batch = 1;
     order->count = count;
     order->total = opt->draws ? opt->draws : count;
     if (opt->kind == STOKER_ORDER_GIVEN)
@@ -147,9 +149,22 @@ int st_order_start(struct stoker_order *order, uint64_t epoch, uint64_t base, co
 
     const uint64_t rest = base < order->total ? order->total - base : 0;
     const bool uneven = rest % order->opt.world != 0;
-    order->length = rest / order->opt.world + (uneven && !order->opt.drop_uneven);
+    const uint64_t length = rest / order->opt.world + (uneven && !order->opt.drop_uneven);
+    if (length > UINT64_MAX / order->views)
+        return st_fail(err, STOKER_ELIMIT,
+                       "order: %" PRIu64 " samples with %" PRIu32 " views are too many", length,
+                       order->views);
+    order->length = length * order->views;
     return STOKER_OK;
 }
+
+void st_order_set_views(struct stoker_order *order, uint32_t views, uint32_t batch)
+{
+    order->views = views;
+    order->batch = batch;
+}
+
+uint32_t st_order_views(const struct stoker_order *order) { return order->views; }
 
 /* Marks the samples that occur a second time in the list; returns whether there are any. */
 static bool find_repeats(const struct stoker_order *order, uint8_t *seen, uint8_t *repeated)
@@ -215,10 +230,25 @@ uint64_t st_order_global(const struct stoker_order *order, uint64_t global)
     return global;
 }
 
+/* Which of this rank's samples, and which view of it, is at a position among views. */
+static uint64_t sample_of(const struct stoker_order *order, uint64_t position, uint32_t *view)
+{
+    *view = 0;
+    if (order->views == 1)
+        return position;
+    const uint64_t rows = (uint64_t)order->batch * order->views; /* 32 + 7 bits */
+    const uint64_t first = position / rows * order->batch, left = order->length / order->views - first;
+    const uint64_t samples = left < order->batch ? left : order->batch;
+    *view = (uint32_t)(position % rows / samples);
+    return first + position % rows % samples;
+}
+
 /* The position in the epoch of this rank's `position`. */
 static uint64_t global_of(const struct stoker_order *order, uint64_t position)
 {
+    uint32_t view;
     assert(position < order->length);
+    position = sample_of(order, position, &view);
     /* The first rank's position always lies within the epoch, so nothing overflows. */
     const uint64_t first = order->base + position * order->opt.world;
     const uint64_t left = order->total - first;
@@ -249,14 +279,28 @@ static bool comes_again(const struct stoker_order *order, uint64_t global)
     return false;
 }
 
+uint32_t st_order_view_at(const struct stoker_order *order, uint64_t position)
+{
+    uint32_t view;
+    sample_of(order, position, &view);
+    return view;
+}
+
 uint64_t st_order_seed_at(const struct stoker_order *order, uint64_t position)
 {
     const uint64_t global = global_of(order, position);
-    if (!comes_again(order, global))
-        return order->opt.seed;
+    const uint32_t view = st_order_view_at(order, position);
+    uint64_t seed = order->opt.seed;
     struct st_rng rng;
-    st_rng_init(&rng, order->opt.seed, 0, order->before + global, ST_RNG_REPEAT);
-    return st_rng_u64(&rng);
+    if (comes_again(order, global)) {
+        st_rng_init(&rng, seed, 0, order->before + global, ST_RNG_REPEAT);
+        seed = st_rng_u64(&rng);
+    }
+    if (view) {
+        st_rng_init(&rng, seed, 0, view, ST_RNG_VIEW);
+        seed = st_rng_u64(&rng);
+    }
+    return seed;
 }
 
 uint64_t st_order_total(const struct stoker_order *order) { return order->total; }

@@ -25,7 +25,8 @@ enum {
     ST_RNG_ORDER = 0xfffe,
     ST_RNG_WEIGHTED = 0xfffd,
     ST_RNG_MIX = 0xfffc,
-    ST_RNG_REPEAT = 0xfffb
+    ST_RNG_REPEAT = 0xfffb,
+    ST_RNG_VIEW = 0xfffa
 };
 enum { ST_RNG_BATCH = 0xff00 }; /* first of those for whole batches; `sample` is the batch */
 

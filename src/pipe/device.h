@@ -84,7 +84,7 @@ struct st_job {
     int32_t channels;         /* 1 or 3, for both input and output */
     uint32_t vertical_first;  /* order of the passes, if there are two */
     struct st_job_side x, y;
-    uint32_t mirror, flip;    /* after the resize; the taps are not mirrored */
+    uint32_t mirror, flip;    /* after the resize; the taps are not mirrored. Before the first warp */
     uint64_t pending;         /* struct st_job_pending [pending_count] */
     uint64_t erases;          /* struct st_job_erase [erase_count] */
     uint32_t pending_count, erase_count;
@@ -95,8 +95,28 @@ struct st_job_pending {
     uint32_t kind;           /* enum st_pending_kind */
     uint32_t level;          /* struct st_pending's */
     float factor;            /* hue: the shift, 0 to 255 */
-    uint64_t weights;        /* blur: float across[across / 2 + 1], then down[...]; centre first */
+    uint64_t more;           /* blur: float across[across / 2 + 1], then down[...]; centre first. Warp:
+                                struct st_job_warp */
     int32_t across, down;    /* blur: the whole kernels' widths, odd */
+};
+
+enum st_job_warp_how {
+    ST_JOB_WARP_PLACES, /* the pixel of a column and a row, from lists */
+    ST_JOB_WARP_FIXED,  /* the nearest pixel, in fixed point */
+    ST_JOB_WARP_NEAREST, ST_JOB_WARP_BILINEAR, ST_JOB_WARP_BICUBIC, /* by the map, in doubles */
+};
+
+/* A map of a row's pixels to others, as in op/geometry/warp_pixels.c and warp_nearest.c. */
+struct st_job_warp {
+    double map[8];
+    int64_t at[2], right[2], down[2]; /* in fixed point: struct st_warp_fixed; and the sides' limits */
+    int64_t limit[2];
+    uint64_t places;         /* int32_t [width], then [height]; -1: from outside */
+    uint32_t how;            /* enum st_job_warp_how */
+    uint32_t perspective;
+    uint32_t fill;           /* a byte per channel, the first one lowest */
+    uint32_t mirror, flip;   /* afterwards */
+    uint32_t unused;
 };
 
 /* A box of the finished row that is overwritten after everything else. */

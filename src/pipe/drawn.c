@@ -135,7 +135,7 @@ static int draw_together(struct st_targets *of, const struct st_piece *piece, co
         rc = draw(of, piece, which[k], plane, (struct st_brush){bit, (uint8_t)~bit}, err);
     }
     if (!rc)
-        rc = st_image_raw(&image, of->work, bytes, plane->width, plane->height, 1, err);
+        rc = st_image_raw(&image, of->work, bytes, plane->width, plane->height, 1, false, err);
     if (rc)
         return rc;
     st_image_is_mask(&image, &numbers);

@@ -55,10 +55,13 @@ int st_epoch_plan(const struct stoker_order *order, const struct stoker_loader_o
     plan->base = base;
     plan->tickets = length;
     plan->batch_size = opt->batch_size;
+    if (epoch->batch_sizes && st_order_views(order) > 1)
+        return st_fail(err, STOKER_EINVAL, "views: all batches but the last have the same size");
     if (epoch->batch_sizes)
         return plan_sizes(epoch, base, plan, err);
     plan->batches = length / size + (!opt->drop_last && length % size);
-    plan->first_batch = epoch->first_batch + base / (size * st_order_world(order));
+    const uint64_t samples = size / st_order_views(order); /* of a batch */
+    plan->first_batch = epoch->first_batch + base / (samples * st_order_world(order));
     if (opt->drop_last)
         plan->tickets = plan->batches * size;
     return 0;

@@ -13,7 +13,7 @@ static int open_piece(struct st_image *image, struct st_work *work, const struct
     if (piece->dtype != STOKER_DTYPE_U8)
         return st_fail(err, STOKER_EUNSUPPORTED, "a mask that is an array must be uint8 [H, W]");
     return st_image_raw(image, work, piece->bytes, piece->shape[1], piece->shape[0],
-                        piece->ndim == 3 ? piece->shape[2] : 1, err);
+                        piece->ndim == 3 ? piece->shape[2] : 1, false, err);
 }
 
 static int fail_row(int32_t row, bool high, struct stoker_error *err)

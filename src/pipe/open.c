@@ -293,6 +293,25 @@ static int open_locks(struct stoker_loader *loader)
     return failed ? STOKER_ENOMEM : 0;
 }
 
+/* Each view is a row. */
+static int set_views(struct stoker_loader *loader, struct stoker_error *err)
+{
+    struct stoker_loader_options *opt = &loader->opt;
+    const uint32_t views = loader->pipe->shape.views, samples = opt->batch_size;
+    if (views <= 1)
+        return 0;
+    if (opt->on_error != STOKER_ON_ERROR_RAISE)
+        return st_fail(err, STOKER_EINVAL,
+                       "views: a bad sample has to be an error (on_error), since other samples would "
+                       "take the places of its views");
+    if (samples > UINT32_MAX / views)
+        return st_fail(err, STOKER_EINVAL, "batch_size is %u, with %u views of each sample: too many",
+                       samples, views);
+    st_order_set_views(loader->order, views, samples);
+    opt->batch_size = samples * views;
+    return 0;
+}
+
 static int open_order(struct stoker_loader *loader, struct stoker_error *err)
 {
     struct stoker_loader_options *opt = &loader->opt;
@@ -306,7 +325,8 @@ static int open_order(struct stoker_loader *loader, struct stoker_error *err)
                                                .weights = opt->weights,
                                                .draws = opt->draws};
     opt->weights = NULL; /* the caller's: the order copies them */
-    return st_order_open(&loader->order, loader->dataset_count, &order, err);
+    const int rc = st_order_open(&loader->order, loader->dataset_count, &order, err);
+    return rc ? rc : set_views(loader, err);
 }
 
 /* At the start: when a sample turns out to be bad, there may be no memory left. Its pages are not

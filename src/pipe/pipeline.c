@@ -28,6 +28,9 @@ static int plan_inner(const struct st_step *step, struct st_steps *inner, const 
             err, STOKER_EINVAL,
             "pipeline: %s cannot contain to_tensor, normalize or a change of type: put it outside",
             step->op->name);
+    if (after.views != shape->views)
+        return st_fail(err, STOKER_EINVAL, "pipeline: %s cannot contain views: put it outside",
+                       step->op->name);
     if (after.channels != shape->channels)
         return st_fail(
             err, STOKER_EINVAL,
@@ -119,7 +122,7 @@ static uint32_t count_erases(const struct st_steps *steps)
     return count;
 }
 
-/* The target by which steps choose: targets are made one after the other, so that it is only one. */
+/* The target by which steps choose: one comes first, so that it is the same for all. */
 static int find_guide(const struct st_steps *steps, enum st_guide *guide, struct stoker_error *err)
 {
     int rc = 0;
@@ -134,6 +137,17 @@ static int find_guide(const struct st_steps *steps, enum st_guide *guide, struct
         rc = find_guide(&steps->step[k].inner, guide, err);
     }
     return rc;
+}
+
+/* Numbers the steps that have a guide. */
+static void number_crops(struct st_steps *steps, uint32_t *count)
+{
+    for (uint32_t k = 0; k < steps->count; k++) {
+        struct st_step *step = &steps->step[k];
+        step->crop = *count;
+        *count += step->op->guide != ST_GUIDE_NONE;
+        number_crops(&step->inner, count);
+    }
 }
 
 /* ---- sounds --------------------------------------------------------------------------------------- */
@@ -226,6 +240,7 @@ int st_pipeline_open(struct stoker_pipeline **out, const char *text, struct stok
         return rc;
     }
     pipe->erases = count_erases(&pipe->steps);
+    number_crops(&pipe->steps, &pipe->crops);
     *out = pipe;
     return 0;
 }

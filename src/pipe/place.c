@@ -179,6 +179,7 @@ int st_loader_place(struct stoker_loader *loader, const struct st_devices *devic
                                            .ragged = loader->opt.ragged,
                                            .columns = columns,
                                            .sound = loader->pipe->sounds ? &loader->pipe->sound : NULL,
+                                           .crops = loader->pipe->crops,
                                            .imageless = imageless};
     if (!ragged && (!ST_PRODUCT(&pixels, (uint64_t)shape->width, (uint64_t)shape->height,
                                 (uint64_t)shape->channels, loader->finish.element) ||

@@ -32,14 +32,22 @@ static uint32_t slots_active(const struct stoker_loader *loader)
     return active;
 }
 
-/* The slot that became free first: whatever still reads it will be done soonest. */
+/* Slots whose memory a device may still read, and which it takes long to make and to give back. */
+static bool is_slow(const struct stoker_loader *loader)
+{
+    return loader->device || loader->shape.pinned;
+}
+
+/* The slot that became free first: whatever still reads it will be done soonest. Where nothing does, the
+ * last one, most of which is still in the cache. */
 static struct st_slot *free_slot(const struct stoker_loader *loader)
 {
-    struct st_slot *first = NULL;
+    struct st_slot *best = NULL;
     for (struct st_slot *slot = loader->slots; slot; slot = slot->next)
-        if (slot->state == ST_SLOT_FREE && (!first || slot->freed < first->freed))
-            first = slot;
-    return first;
+        if (slot->state == ST_SLOT_FREE &&
+            (!best || (slot->freed < best->freed) == is_slow(loader)))
+            best = slot;
+    return best;
 }
 
 /* Bytes that the next batch will add to its slot's memory, by the size of recent batches. */
@@ -95,12 +103,6 @@ uint64_t st_pool_regular(const struct stoker_loader *loader)
         return loader->opt.max_memory / 4;
     const uint64_t fit = each < half / wanted ? wanted : half / each, slots = fit < 2 ? 2 : fit;
     return slots * each > most ? slots * each : most;
-}
-
-/* Slots whose memory a device may still read, and which it takes long to make and to give back. */
-static bool is_slow(const struct stoker_loader *loader)
-{
-    return loader->device || loader->shape.pinned;
 }
 
 static int new_slot(struct stoker_loader *loader, bool pin, struct st_slot **out,

@@ -133,7 +133,7 @@ static int open_image(struct st_worker *worker, const struct st_piece *piece, st
     if (rc)
         return rc;
     return st_image_raw(image, &worker->work, piece->bytes, piece->shape[1], piece->shape[0],
-                        piece->ndim == 3 ? piece->shape[2] : 1, err);
+                        piece->ndim == 3 ? piece->shape[2] : 1, piece->followed, err);
 }
 
 static int make_image(struct st_worker *worker, const struct st_piece *piece, uint64_t sample,
@@ -204,7 +204,13 @@ static int make(struct st_worker *worker, struct st_bytes bytes, uint64_t sample
 static struct st_rng_key rng_key_of(const struct stoker_loader *loader, const struct st_slot *slot,
                                uint32_t row, uint64_t key)
 {
-    return (struct st_rng_key){slot->seeds[row], loader->epoch.number, key};
+    return (struct st_rng_key){
+        .seed = slot->seeds[row],
+        .epoch = loader->epoch.number,
+        .key = key,
+        .view = slot->views[row],
+        .crops = slot->crops ? &slot->crops[(uint64_t)row * slot->shape.crops] : NULL,
+    };
 }
 
 /* A sample of this row is about to be made. What the row takes is part of what the worker promises for
@@ -255,7 +261,6 @@ int st_run_lazily(struct st_worker *worker, struct st_bytes bytes, const struct 
     const struct st_rng_key rng_key = rng_key_of(worker->loader, slot, row, slot->samples[row]);
     st_arena_reset(&worker->work.arena);
     worker->work.reserve = refuse_decode;
-    worker->work.choices.count = 0; /* those of another sample */
     const int rc = st_image_open(image, &worker->work, bytes, worker->loader->opt.exif_rotate, err);
     return rc ? rc : run_to_size(worker->loader, &rng_key, image, err);
 }

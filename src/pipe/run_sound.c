@@ -49,7 +49,8 @@ int st_run_sound(struct st_worker *worker, struct st_bytes bytes, uint64_t key, 
                  uint32_t row, struct stoker_error *err)
 {
     const struct stoker_loader *loader = worker->loader;
-    const struct st_rng_key rng_key = {slot->seeds[row], loader->epoch.number, key};
+    const struct st_rng_key rng_key = {
+        .seed = slot->seeds[row], .epoch = loader->epoch.number, .key = key};
     const struct st_audio_shape *plan = &loader->pipe->sound;
     struct st_audio audio;
     worker->sound.arena = &worker->work.arena;

@@ -98,8 +98,9 @@ int st_slot_new(struct st_slot **out, const struct st_slot_shape *shape, bool pi
     st_account_add(&slot->memory, st_slot_bytes(shape));
     slot->samples = st_calloc(shape->rows, sizeof *slot->samples);
     slot->seeds = st_calloc(shape->rows, sizeof *slot->seeds);
+    slot->views = st_calloc(shape->rows, sizeof *slot->views);
     slot->made = st_calloc(shape->rows, sizeof *slot->made);
-    int rc = slot->samples && slot->seeds && slot->made
+    int rc = slot->samples && slot->seeds && slot->views && slot->made
                  ? 0
                  : st_fail(err, STOKER_ENOMEM, "no memory for %u sample numbers", shape->rows);
     if (!rc && !is_ragged(slot)) {
@@ -116,6 +117,9 @@ int st_slot_new(struct st_slot **out, const struct st_slot_shape *shape, bool pi
     if (!rc && shape->sound && shape->sound->frames < 0 &&
         !(slot->lengths = st_calloc(shape->rows, sizeof *slot->lengths)))
         rc = st_fail(err, STOKER_ENOMEM, "no memory for %u lengths", shape->rows);
+    if (!rc && shape->crops &&
+        !(slot->crops = st_calloc((uint64_t)shape->rows * shape->crops, sizeof *slot->crops)))
+        rc = st_fail(err, STOKER_ENOMEM, "no memory for %u crops", shape->rows);
     if (!rc && shape->columns &&
         !(slot->columns = st_columns_new(shape->columns, shape->rows, &slot->memory)))
         rc = st_fail(err, STOKER_ENOMEM, "no memory for the columns of %u samples", shape->rows);
@@ -142,6 +146,8 @@ void st_slot_free(struct st_slot *slot)
     free(slot->lengths);
     free(slot->samples);
     free(slot->seeds);
+    free(slot->views);
+    free(slot->crops);
     free(slot->made);
     free(slot);
 }

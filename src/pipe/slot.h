@@ -41,6 +41,7 @@ struct st_slot_shape {
     enum stoker_ragged ragged;
     const struct st_columns_plan *columns; /* NULL: samples are an image and a label */
     const struct st_audio_shape *sound;  /* NULL: samples are images */
+    uint32_t crops;                      /* of a sample, which follow from its boxes */
     bool imageless;                      /* samples have no image; width is -1 */
     struct st_device *device;            /* NULL: batches stay on the CPU */
     const struct st_pinned_kind *pinned; /* for batches on the CPU; NULL: they need not be pinned */
@@ -78,6 +79,8 @@ struct st_slot {
     struct st_slot_shape shape;
     uint64_t *samples;
     uint64_t *seeds;            /* per row: seed of its random draws */
+    uint8_t *views;             /* per row: which view of its sample it is */
+    struct st_region *crops;    /* per row: shape.crops of them; NULL: none */
     int64_t *labels;
     int64_t *lengths;           /* per row: frames, for sounds whose lengths vary; else NULL */
     struct st_columns *columns; /* NULL: none */

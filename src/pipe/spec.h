@@ -23,6 +23,7 @@ struct st_step {
     const struct st_op *op;
     void *self;            /* its parameters */
     uint32_t number;       /* its position in the text; selects its random stream */
+    uint32_t crop;         /* with a guide: which of a sample's crops is its own */
     struct st_steps inner; /* for an op that contains others */
 };
 
@@ -33,8 +34,9 @@ struct stoker_pipeline {
     struct st_finish_spec finish; /* what remains to be done when they are written */
     bool sounds;                  /* the ops work on sounds, of this shape after the last op: */
     struct st_audio_shape sound;
-    enum st_guide guide;          /* the target by which some of its steps choose */
     uint32_t erases;              /* maximum number of erased boxes per image */
+    uint32_t crops;               /* steps whose crops depend on a target, */
+    enum st_guide guide;          /* which is this one */
     atomic_uint holders;
 };
 

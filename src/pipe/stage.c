@@ -13,12 +13,14 @@
 
 #include "op/filter/blur.h"
 #include "op/resize/taps_kept.h"
+#include "pipe/job_warp.h"
 
 #include <string.h>
 
 enum {
     REGION_MAX = 4 << 20, /* for larger regions, the copy costs more than a resize by the worker */
-    WEIGHTS_ROOM = 1024,  /* enough for typical blurs */
+    MORE_ROOM = 1024,     /* enough for typical blurs */
+    WARPS_ROOM = 2,       /* warps for which there is always room */
 };
 
 /* What belongs to a row, and where it lies in its piece of the heap. */
@@ -34,7 +36,8 @@ struct parts {
     uint64_t x_at, y_at;
     const struct st_pending *pending;
     uint32_t pending_count;
-    uint64_t pending_at, weights_at;
+    struct st_turn last; /* after the pending ops */
+    uint64_t pending_at, more_at;
     struct st_erases erases;
     uint64_t erases_at, values_at;
     uint64_t bytes;
@@ -55,10 +58,13 @@ static uint64_t side_bytes(const struct st_taps *taps, bool nearest)
     return taps->width ? (uint64_t)taps->count * each * sizeof(int32_t) : 0;
 }
 
-static uint64_t weights_bytes(const struct st_pending *op)
+/* What an op has besides its struct, for an image of this size; doubles may follow. */
+static uint64_t more_bytes(const struct st_pending *op, int32_t width, int32_t height)
 {
-    return op->kind == ST_PENDING_BLUR ? (uint64_t)(op->across / 2 + op->down / 2 + 2) * sizeof(float)
-                                      : 0;
+    if (op->kind == ST_PENDING_WARP)
+        return st_job_warp_bytes(op, width, height);
+    const uint64_t weights = (uint64_t)(op->across / 2 + op->down / 2 + 2);
+    return op->kind == ST_PENDING_BLUR ? st_align(weights * sizeof(float), sizeof(double)) : 0;
 }
 
 /* A row for grey samples, which is read in words. */
@@ -67,9 +73,9 @@ static uint64_t chroma_bytes(const struct st_jpeg_hw_image *decoded)
     return decoded && decoded->components == 1 ? st_align((uint64_t)decoded->plane[0].width, 4) : 0;
 }
 
-static void measure(struct parts *p)
+static void measure(struct parts *p, const struct st_slot_shape *shape)
 {
-    uint64_t weights = 0, values = 0;
+    uint64_t more = 0, values = 0;
     p->bytes = 0;
     p->stride = p->decoded
                     ? p->decoded->plane[0].stride
@@ -77,9 +83,9 @@ static void measure(struct parts *p)
     p->x_at = add_part(&p->bytes, side_bytes(&p->x, p->nearest));
     p->y_at = add_part(&p->bytes, side_bytes(&p->y, p->nearest));
     for (uint32_t k = 0; k < p->pending_count; k++)
-        weights += weights_bytes(&p->pending[k]);
+        more += more_bytes(&p->pending[k], shape->width, shape->height);
     p->pending_at = add_part(&p->bytes, p->pending_count * sizeof(struct st_job_pending));
-    p->weights_at = add_part(&p->bytes, weights);
+    p->more_at = add_part(&p->bytes, more);
     for (uint32_t k = 0; k < p->erases.count; k++)
         values += p->erases.list[k].bytes;
     p->erases_at = add_part(&p->bytes, p->erases.count * sizeof(struct st_job_erase));
@@ -95,7 +101,8 @@ bool st_stage_reserve(const struct st_slot_shape *shape, uint32_t erases, uint64
     if (!st_mul(stride, (uint64_t)shape->height, &pixels) || pixels > UINT32_MAX || values > UINT32_MAX)
         return false;
     add_part(&bytes, ST_PENDING_MAX * sizeof(struct st_job_pending));
-    add_part(&bytes, WEIGHTS_ROOM);
+    const uint64_t sides = (uint64_t)shape->width + (uint64_t)shape->height;
+    add_part(&bytes, MORE_ROOM + WARPS_ROOM * (sizeof(struct st_job_warp) + sides * sizeof(int32_t)));
     add_part(&bytes, erases * sizeof(struct st_job_erase));
     add_part(&bytes, values);
     add_part(&bytes, pixels);
@@ -136,24 +143,29 @@ static struct st_job_side put_side(uint8_t *piece, uint64_t base, uint64_t at,
                                 .window = st_job_window(taps->first, taps->count, taps->width)};
 }
 
-static void put_pending(uint8_t *piece, uint64_t base, const struct parts *p)
+static void put_pending(uint8_t *piece, uint64_t base, const struct parts *p,
+                        const struct st_slot_shape *shape)
 {
     struct st_job_pending *to = (struct st_job_pending *)(void *)(piece + p->pending_at);
-    uint64_t at = p->weights_at;
+    uint64_t at = p->more_at;
     for (uint32_t k = 0; k < p->pending_count; k++) {
         const struct st_pending *op = &p->pending[k];
         to[k] = (struct st_job_pending){.kind = op->kind, .level = op->level, .factor = op->factor};
         if (op->kind == ST_PENDING_HUE)
             to[k].factor = st_hue_shift(op->factor);
-        if (op->kind != ST_PENDING_BLUR)
-            continue;
-        float *weight = (float *)(void *)(piece + at);
-        st_blur_weights(op->across, op->sigma, weight);
-        st_blur_weights(op->down, op->sigma, weight + op->across / 2 + 1);
-        to[k].weights = base + at;
-        to[k].across = op->across;
-        to[k].down = op->down;
-        at += weights_bytes(op);
+        to[k].more = base + at;
+        if (op->kind == ST_PENDING_WARP)
+            st_job_warp_put(op, shape->width, shape->height,
+                            st_job_turn(p->pending, k + 1, p->pending_count, p->last), piece + at,
+                            base + at);
+        if (op->kind == ST_PENDING_BLUR) {
+            float *weight = (float *)(void *)(piece + at);
+            st_blur_weights(op->across, op->sigma, weight);
+            st_blur_weights(op->down, op->sigma, weight + op->across / 2 + 1);
+            to[k].across = op->across;
+            to[k].down = op->down;
+        }
+        at += more_bytes(op, shape->width, shape->height);
     }
 }
 
@@ -211,13 +223,15 @@ static struct st_job_planes put_planes(uint8_t *piece, uint64_t base, const stru
 static bool put(struct st_slot *slot, uint32_t row, const struct st_image *image, struct parts *p)
 {
     uint64_t base;
-    measure(p);
+    p->last = (struct st_turn){.mirror = image->mirror, .flip = image->flip};
+    const struct st_turn first = st_job_turn(p->pending, 0, p->pending_count, p->last);
+    measure(p, &slot->shape);
     if (!take(slot, p->bytes, &base))
         return false;
     uint8_t *piece = slot->host + base;
     if (!p->decoded)
         put_pixels(piece + p->pixels_at, p);
-    put_pending(piece, base, p);
+    put_pending(piece, base, p, &slot->shape);
     put_erases(piece, base, p);
     *st_slot_job(slot, row) = (struct st_job){
         .pixels = p->decoded ? component_at(&p->decoded->plane[0]) : base + p->pixels_at,
@@ -231,8 +245,8 @@ static bool put(struct st_slot *slot, uint32_t row, const struct st_image *image
         .vertical_first = p->vertical_first,
         .x = put_side(piece, base, p->x_at, &p->x, p->nearest),
         .y = put_side(piece, base, p->y_at, &p->y, p->nearest),
-        .mirror = image->mirror,
-        .flip = image->flip,
+        .mirror = first.mirror,
+        .flip = first.flip,
         .pending = base + p->pending_at,
         .erases = base + p->erases_at,
         .pending_count = p->pending_count,

@@ -55,7 +55,8 @@ int st_loader_save(struct stoker_loader *loader, struct stoker_state *out, struc
     memset(bytes, 0, sizeof out->bytes);
     pthread_mutex_lock(&loader->lock);
     /* A batch that has just failed is repeated on resume: its cause may be fixed by then. */
-    const uint64_t samples = loader->delivered_samples - loader->failed_samples;
+    const uint64_t rows = loader->delivered_samples - loader->failed_samples;
+    const uint64_t samples = rows / st_order_views(loader->order);
     const uint64_t cursor = loader->epoch.base + samples * st_order_world(loader->order);
     memcpy(bytes, "STKS", 4);
     put(bytes + 4, VERSION, 2);

@@ -14,6 +14,10 @@ static struct st_rng rng_for(const struct st_rng_key *rng_key, const struct st_s
 uint32_t st_steps_choose(const struct st_step *step, const struct st_rng_key *rng_key,
                          uint8_t order[ST_HELD_MAX])
 {
+    if (step->op->by_view) {
+        order[0] = (uint8_t)rng_key->view;
+        return 1;
+    }
     struct st_rng rng = rng_for(rng_key, step);
     return step->op->choose(step->self, &rng, step->inner.count, order);
 }
@@ -40,6 +44,7 @@ static int run_step(const struct st_step *step, const struct st_rng_key *rng_key
     if (!step->op->run)
         return 0;
     struct st_rng rng = rng_for(rng_key, step);
+    image->chosen = step->op->guide && rng_key->crops ? &rng_key->crops[step->crop] : NULL;
     const int rc = step->op->run(step->self, &rng, image, err);
     return st_steps_at_fault(rc) ? st_fail_in(err, rc, step->op->name) : rc;
 }

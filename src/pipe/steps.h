@@ -11,6 +11,8 @@
 /* Together with the step's number, this determines a sample's random draws. */
 struct st_rng_key {
     uint64_t seed, epoch, key;
+    uint32_t view; /* of the sample, which has a seed of its own */
+    struct st_region *crops; /* pipe->crops of them, that runs on the guide write; NULL: none */
 };
 
 /* For a step that holds others: which of them run, in order; returns how many. */

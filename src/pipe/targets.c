@@ -190,19 +190,25 @@ static int check_drawn(const struct st_columns_plan *plan, struct stoker_error *
     return 0;
 }
 
+/* Crops that depend on a target need to know which. */
 static int find_guide(struct st_columns_plan *plan, enum st_guide guide, struct stoker_error *err)
 {
-    const enum st_target wanted = guide == ST_GUIDE_MASK ? ST_TARGET_MASK : ST_TARGET_BOXES;
-    for (uint32_t k = 0; guide && k < plan->count; k++) {
-        if (plan->column[k].target != wanted || plan->column[k].points)
-            continue;
-        if (plan->guide)
-            return st_fail(err, STOKER_EINVAL,
-                           "%s: a step of the pipeline chooses by the only one, but there are several",
-                           guide == ST_GUIDE_MASK ? "masks" : "boxes");
-        plan->guide = k + 1;
-    }
-    return 0;
+    const bool by_mask = guide == ST_GUIDE_MASK;
+    uint32_t fields = 0;
+    for (uint32_t k = 0; k < plan->count; k++)
+        if (plan->column[k].target == (by_mask ? ST_TARGET_MASK : ST_TARGET_BOXES) &&
+            !plan->column[k].points) {
+            plan->guide = guide ? k + 1 : 0;
+            fields++;
+        }
+    if (!guide || fields == 1)
+        return 0;
+    return st_fail(
+        err, STOKER_EINVAL,
+        "the crop of a step depends on the %s of the sample, of which there %s: name one field "
+        "in %s=",
+        by_mask ? "mask" : "boxes", fields ? "are several fields" : "is no field",
+        by_mask ? "masks" : "boxes");
 }
 
 int st_targets_plan(struct st_columns_plan *plan, const struct stoker_pipeline *pipe, const char *masks,
@@ -217,8 +223,8 @@ int st_targets_plan(struct st_columns_plan *plan, const struct stoker_pipeline *
     if (!rc)
         rc = each_name(plan, boxes, add_boxes, err);
     if (!rc)
-        rc = find_guide(plan, pipe->guide, err);
-    return rc ? rc : check_drawn(plan, err);
+        rc = check_drawn(plan, err);
+    return rc ? rc : find_guide(plan, pipe->guide, err);
 }
 
 /* ---- one sample ---------------------------------------------------------------------------------- */
@@ -242,16 +248,16 @@ static int find_size(struct st_targets *of, const struct st_piece *piece, struct
     return rc;
 }
 
-static int make_target(struct st_targets *of, uint32_t k, struct st_piece *pieces,
+static int make_target(struct st_targets *of, uint32_t column, struct st_piece *pieces,
                        struct stoker_error *err)
 {
     const struct st_columns_plan *plan = of->plan;
-    const uint32_t which = of->field = plan->column[k].field;
+    const uint32_t which = of->field = plan->column[column].field;
     int rc = 0;
-    if (plan->column[k].target == ST_TARGET_MASK)
-        rc = st_mask_make(of, k, &pieces[which], err);
-    else if (plan->column[k].target == ST_TARGET_BOXES)
-        rc = st_boxes_make(of, k, pieces, err);
+    if (plan->column[column].target == ST_TARGET_MASK)
+        rc = st_mask_make(of, column, &pieces[which], err);
+    else if (plan->column[column].target == ST_TARGET_BOXES)
+        rc = st_boxes_make(of, column, pieces, err);
     if (rc && !of->step_failed) {
         char where[256];
         snprintf(where, sizeof where, "field %s", plan->field[of->field].name);
@@ -260,16 +266,14 @@ static int make_target(struct st_targets *of, uint32_t k, struct st_piece *piece
     return rc;
 }
 
+/* The guide first: the crops of some steps follow from it. */
 int st_targets_make(struct st_targets *of, struct st_piece *pieces, struct stoker_error *err)
 {
     const struct st_columns_plan *plan = of->plan;
-    of->work->choices.guided = plan->guide;
-    of->work->choices.count = 0;
     int rc = find_size(of, &pieces[plan->image], err);
     if (!rc && plan->guide)
         rc = make_target(of, plan->guide - 1, pieces, err);
     for (uint32_t k = 0; !rc && k < plan->count; k++)
-        if (k + 1 != plan->guide)
-            rc = make_target(of, k, pieces, err);
+        rc = k + 1 == plan->guide ? 0 : make_target(of, k, pieces, err);
     return rc;
 }

@@ -2,7 +2,8 @@
  *
  * The random draws of a step follow from the sample and the step's number. So the steps are run once
  * more for each target, with the same numbers: for a mask on an image whose values never change, for
- * boxes on an image without pixels.
+ * boxes on an image without pixels. Boxes come first, and then all else, because there are steps whose
+ * crops follow from them.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -31,6 +31,7 @@ int st_worker_fetch(struct st_worker *worker, struct st_slot *slot, uint32_t row
     worker->stopped = false;
     slot->samples[row] = st_order_at(loader->order, ticket);
     slot->seeds[row] = st_order_seed_at(loader->order, ticket);
+    slot->views[row] = (uint8_t)st_order_view_at(loader->order, ticket);
     int rc = st_reader_get_into(loader->reader, ticket, own, bytes, err);
     add_time(worker, STOKER_STAGE_READ, began);
     if (!rc) {

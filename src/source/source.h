@@ -50,6 +50,8 @@ struct st_piece {
     enum stoker_dtype dtype;    /* ARRAY, IMAGE that holds pixels */
     int32_t ndim;               /* ARRAY; IMAGE: 0 if encoded, else 2 or 3 */
     int64_t shape[ST_DIMS_MAX];
+    bool followed; /* IMAGE that holds pixels: 64 more bytes behind them may be read, and they stay where
+                      they are and as they are until the sample is done */
 };
 
 /* Where a sample's bytes are: in memory, in a file, or on a server. */

@@ -254,6 +254,9 @@ static void speed_of(const struct gpu *gpu, const char *what, struct random_batc
     random_batch_free(batch);
 }
 
+#define WARP(mix, ...) {.kind = ST_PENDING_WARP, .warp = {__VA_ARGS__, false, mix, {0}}}
+#define TURNED 0.8660254037844387, 0.5, -40.99, -0.5, 0.8660254037844387, 71.02
+
 static void test_speed(const struct gpu *gpu, bool few)
 {
     static const struct {
@@ -266,6 +269,13 @@ static void test_speed(const struct gpu *gpu, bool few)
         {"autocontrast", {.kind = ST_PENDING_AUTOCONTRAST}},
         {"equalize", {.kind = ST_PENDING_EQUALIZE}},
         {"sharpness", {.kind = ST_PENDING_SHARPNESS, .factor = 1.7f}},
+        {"move", WARP(ST_MIX_NEAREST, {1, 0, 31, 0, 1, 17})},
+        {"turn by 30 degrees, nearest", WARP(ST_MIX_NEAREST, {TURNED})},
+        {"turn by 30 degrees, bilinear", WARP(ST_MIX_BILINEAR, {TURNED})},
+        {"turn by 30 degrees, bicubic", WARP(ST_MIX_BICUBIC, {TURNED})},
+        {"perspective, bilinear",
+         {.kind = ST_PENDING_WARP,
+          .warp = {{1.1, 0.2, -20, 0.1, 1.2, -30, 1e-4, 1e-3}, true, ST_MIX_BILINEAR, {0}}}},
     };
     const uint32_t rows = few ? 8 : TIMED_ROWS;
     const int rounds = few ? 1 : 100;
@@ -297,6 +307,11 @@ int main(int argc, char **argv)
          &(struct batch_limits){.rows = 3, .out_most = 70, .pending = true});
     many(&gpu, "of 224 x 224 with pending ops", count / 20 + 1,
          &(struct batch_limits){.rows = 8, .width = 224, .height = 224, .channels = 3, .pending = true});
+    many(&gpu, "of small images with warps", 2 * count,
+         &(struct batch_limits){.rows = 3, .out_most = 70, .pending = true, .warps = true});
+    many(&gpu, "of 224 x 224 with warps", count / 10 + 1,
+         &(struct batch_limits){
+             .rows = 8, .width = 224, .height = 224, .channels = 3, .pending = true, .warps = true});
     many(&gpu, "of larger images", count / 100 + 1,
          &(struct batch_limits){.rows = 2, .out_most = 1500, .pending = true});
     if (few)

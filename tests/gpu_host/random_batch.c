@@ -7,9 +7,13 @@
 #include "op/colour/colour.h"
 #include "op/filter/blur.h"
 #include "op/geometry/turn.h"
+#include "op/geometry/warp_nearest.h"
 #include "op/resize/taps.h"
 #include "op/tensor/erase.h"
 #include "op/variants.h"
+#include "pipe/job_warp.h"
+
+#include <math.h>
 
 /* ---- the host half ----------------------------------------------------------------------------- */
 
@@ -99,7 +103,14 @@ static uint64_t put_blur(struct random_batch *b, const struct st_pending *op)
     return at;
 }
 
-static uint64_t put_pending(struct random_batch *b, const struct row_wish *wish)
+static uint64_t put_warp(struct random_batch *b, const struct st_pending *op, struct st_turn after)
+{
+    const uint64_t at = take(b, st_job_warp_bytes(op, b->want.width, b->want.height));
+    st_job_warp_put(op, b->want.width, b->want.height, after, b->host + at, at);
+    return at;
+}
+
+static uint64_t put_pending(struct random_batch *b, const struct row_wish *wish, struct st_turn last)
 {
     const uint64_t at = take(b, wish->pending_count * sizeof(struct st_job_pending));
     for (uint32_t i = 0; i < wish->pending_count; i++) {
@@ -108,10 +119,12 @@ static uint64_t put_pending(struct random_batch *b, const struct row_wish *wish)
         if (op->kind == ST_PENDING_HUE)
             job.factor = st_hue_shift(op->factor);
         if (op->kind == ST_PENDING_BLUR) {
-            job.weights = put_blur(b, op);
+            job.more = put_blur(b, op);
             job.across = op->across;
             job.down = op->down;
         }
+        if (op->kind == ST_PENDING_WARP)
+            job.more = put_warp(b, op, st_job_turn(wish->pending, i + 1, wish->pending_count, last));
         memcpy(b->host + at + i * sizeof job, &job, sizeof job);
     }
     return at;
@@ -225,8 +238,10 @@ void batch_row(struct random_batch *b, uint32_t row, const struct row_wish *wish
 {
     const struct st_kernels *kernels = st_kernels_for(st_cpu_level());
     const struct st_side x = st_resize_side_x(&wish->resize), y = st_resize_side_y(&wish->resize);
-    struct st_job job = {.width = b->want.width, .height = b->want.height, .mirror = wish->mirror,
-                         .flip = wish->flip, .pending_count = wish->pending_count,
+    const struct st_turn last = {.mirror = wish->mirror, .flip = wish->flip};
+    const struct st_turn first = st_job_turn(wish->pending, 0, wish->pending_count, last);
+    struct st_job job = {.width = b->want.width, .height = b->want.height, .mirror = first.mirror,
+                         .flip = first.flip, .pending_count = wish->pending_count,
                          .erase_count = wish->erase_count};
     struct st_view out;
     const struct st_view in = put_pixels(b, wish, &job);
@@ -235,9 +250,10 @@ void batch_row(struct random_batch *b, uint32_t row, const struct row_wish *wish
     job.x = put_side(b, &x);
     job.y = put_side(b, &y);
     job.vertical_first = st_resize_vertical_first(&wish->resize);
-    job.pending = put_pending(b, wish);
+    job.pending = put_pending(b, wish, last);
     if (st_resize_view(&wish->resize, kernels, &b->arena, &in, &out) ||
-        st_pending_run(wish->pending, wish->pending_count, st_colour_rows_for(st_cpu_level()), &b->arena, &out))
+        st_pending_run(wish->pending, wish->pending_count, st_colour_rows_for(st_cpu_level()),
+                       st_warp_rows_for(st_cpu_level()), &b->arena, &out, &(bool){true}))
         abort();
     st_finish_view(&b->finish, kernels, &out, wish->mirror, wish->flip, &place);
     job.erases = erase_both(b, wish, &place);
@@ -285,17 +301,66 @@ static struct st_resize any_resize(struct random_batch *b)
     return r;
 }
 
+static double uniform(struct random_batch *b, double low, double high)
+{
+    return low + (high - low) * share(&b->seed);
+}
+
+/* Numbers of a map from small to far too large: some places are just inside, most for some, none for
+ * others. */
+static void any_map(struct random_batch *b, struct st_pixel_map *by)
+{
+    const uint32_t bits = chance(&b->seed);
+    const double wild = bits % 8 ? 1.3 : pow(10, uniform(b, -6, 4));
+    for (int k = 0; k < 6; k++)
+        by->map[k] = uniform(b, -wild, wild);
+    by->map[2] += uniform(b, 0, b->want.width);
+    by->map[5] += uniform(b, 0, b->want.height);
+    if (bits & 8) { /* not far from the identity */
+        by->map[0] = by->map[4] = 1;
+        by->map[2] = uniform(b, -3, 3);
+        by->map[5] = uniform(b, -3, 3);
+    }
+    if ((bits >> 4) % 4 == 0)
+        by->map[1] = by->map[3] = 0;
+    if ((bits >> 6) % 4 == 0) /* halves and whole pixels */
+        for (int k = 0; k < 6; k++)
+            by->map[k] = rint(2 * by->map[k]) / 2;
+    by->perspective = bits >> 8 & 1;
+    for (int k = 6; by->perspective && k < 8; k++)
+        by->map[k] = uniform(b, -1, 1) * pow(10, -between(&b->seed, 0, 4));
+}
+
+static struct st_pending any_warp(struct random_batch *b)
+{
+    struct st_pending op = {.kind = ST_PENDING_WARP};
+    op.mirror = chance(&b->seed) & 1;
+    op.flip = chance(&b->seed) & 1;
+    op.warp.mix = (enum st_mix)between(&b->seed, ST_MIX_NEAREST, ST_MIX_BICUBIC);
+    for (int c = 0; c < 4; c++)
+        op.warp.fill[c] = (uint8_t)(chance(&b->seed) % 4 ? chance(&b->seed) : 0);
+    do /* what is far is never left to a device */
+        any_map(b, &op.warp);
+    while (op.warp.mix == ST_MIX_NEAREST && !op.warp.perspective &&
+           st_warp_nearest_way(op.warp.map, b->want.width, b->want.height) == ST_NEAREST_FAR);
+    return op;
+}
+
 static struct st_pending any_op(struct random_batch *b)
 {
     struct st_pending op = {.kind = (enum st_pending_kind)between(&b->seed, 0, ST_PENDING_KINDS - 1)};
     op.factor =
         op.kind == ST_PENDING_HUE ? (float)(share(&b->seed) - 0.5) : (float)(2.2 * share(&b->seed));
+    if (op.kind == ST_PENDING_WARP)
+        return any_warp(b);
     if (op.kind == ST_PENDING_SOLARIZE)
         op.level = (uint32_t)between(&b->seed, 0, 256);
     if (op.kind == ST_PENDING_PERMUTE) {
         static const uint32_t orders[] = {0x210, 0x120, 0x201, 0x021, 0x102, 0x012};
         op.level = orders[chance(&b->seed) % 6];
     }
+    if (op.kind == ST_PENDING_LIGHTEN)
+        op.level = (uint32_t)between(&b->seed, 0, 128);
     if (op.kind == ST_PENDING_POSTERIZE)
         op.level = 256 - (1u << between(&b->seed, 0, 7));
     if (op.kind == ST_PENDING_BLUR) {
@@ -309,7 +374,7 @@ static struct st_pending any_op(struct random_batch *b)
     return op;
 }
 
-static void any_row(struct random_batch *b, uint32_t row, bool with_pending)
+static void any_row(struct random_batch *b, uint32_t row, const struct batch_limits *limits)
 {
     struct st_pending pending[ST_PENDING_MAX];
     struct row_wish wish = {.resize = any_resize(b), .pending = pending};
@@ -322,10 +387,10 @@ static void any_row(struct random_batch *b, uint32_t row, bool with_pending)
     wish.aligned = chance(&b->seed) & 1;
     wish.random_values = bits & 256;
     wish.erase_count = bits & 512 ? 0 : bits >> 10 & 3;
-    if (with_pending && bits & 4096)
+    if (limits->pending && bits & 4096)
         wish.pending_count = bits & 0xe000 ? bits >> 16 & 7 : ST_PENDING_MAX;
     for (uint32_t i = 0; i < wish.pending_count; i++)
-        pending[i] = any_op(b);
+        pending[i] = limits->warps && chance(&b->seed) % 4 ? any_warp(b) : any_op(b);
     batch_row(b, row, &wish);
 }
 
@@ -348,7 +413,7 @@ void random_batch_make(struct random_batch *b, uint64_t seed, const struct batch
     want.channels = limits->channels ? limits->channels : chance(&b->seed) % 4 ? 3 : 1;
     batch_begin(b, &want, &spec, dtype, chance(&b->seed) & 1 ? STOKER_LAYOUT_NHWC : STOKER_LAYOUT_NCHW);
     for (uint32_t row = 0; row < want.rows; row++)
-        any_row(b, row, limits->pending);
+        any_row(b, row, limits);
 }
 
 const char *random_batch_differs(const struct random_batch *b, const uint8_t *images)

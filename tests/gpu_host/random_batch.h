@@ -13,7 +13,7 @@ struct batch_limits {
     uint32_t rows;
     int32_t out_most;  /* of the output's sides; the input's are of the same order, and of others */
     int32_t width, height, channels; /* 0: by chance */
-    bool pending;
+    bool pending, warps; /* warps: most pending ops are maps of pixels */
 };
 
 struct random_batch {

@@ -243,10 +243,15 @@ int main(int argc, char **argv)
     many("of small images", (int)share_of(700) * rounds, &(struct batch_limits){.rows = 3, .out_most = 40});
     many("of small images with pending ops", (int)share_of(700) * rounds,
          &(struct batch_limits){.rows = 3, .out_most = 40, .pending = true});
+    many("of small images with warps", (int)share_of(300) * rounds,
+         &(struct batch_limits){.rows = 3, .out_most = 40, .pending = true, .warps = true});
     many("of images up to 100 pixels", (int)share_of(60) * rounds,
          &(struct batch_limits){.rows = 4, .out_most = 100, .pending = true});
     many("of 224 x 224", (int)share_of(2) * rounds,
          &(struct batch_limits){.rows = 3, .width = 224, .height = 224, .channels = 3, .pending = true});
+    many("of 224 x 224 with warps", rounds,
+         &(struct batch_limits){
+             .rows = 3, .width = 224, .height = 224, .channels = 3, .pending = true, .warps = true});
     test_colours();
     test_samples();
     test_extremes();

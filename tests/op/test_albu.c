@@ -35,7 +35,14 @@ static const char *const ops[] = {
     "albu_shift_hsv hue=-180,180 saturation=-255,255 value=-255,255",
     "albu_jitter brightness=0,2 contrast=0,2 saturation=0,3 hue=-0.5,0.5",
     "albu_grey",
+    "albu_grey method=from_lab",
+    "albu_grey method=desaturation",
+    "albu_grey method=average",
+    "albu_grey method=max",
+    "albu_downscale scale=0.7,0.95",
     "albu_noise",
+    "albu_iso_noise",
+    "albu_iso_noise color_shift=0,1 intensity=0,100",
     "albu_noise grey=1 mean=-0.5,0.5 std=0,1",
     "albu_box_blur side=3,31",
     "albu_median_blur side=3,15",
@@ -44,6 +51,7 @@ static const char *const ops[] = {
     "albu_motion_blur side=3,9 shifted=1",
     "albu_sharpen alpha=0,1 lightness=0,2",
     "albu_emboss alpha=0,1 strength=0,2",
+    "jpeg quality=1,100 swapped=1",
 };
 
 static bool agree(const char *op, const struct st_view *in, uint64_t seed, struct st_work *works, int count)
@@ -189,6 +197,78 @@ static void noise_is_normal(void)
     work_free(&work);
 }
 
+/* Hues of (255, 128, 0) move its green by 255 / 60 levels for each degree; pixels of one colour have no deviation. */
+static void hues_are_normal(struct st_work *work, const char *op, double degrees)
+{
+    enum { WIDTH = 1000, HEIGHT = 300, COUNT = WIDTH * HEIGHT };
+    struct st_view in = noise(WIDTH, HEIGHT, 3, 1);
+    struct stoker_error err = {0};
+    uint32_t count_of[256] = {0}, others = 0;
+    double furthest = 0, sum = 0;
+    int rc;
+    for (int32_t k = 0; k < 3 * COUNT; k++)
+        in.data[k] = k % 3 == 0 ? 255 : k % 3 == 1 ? 128 : 0;
+    const struct st_view out = run_on(work, &in, op, 3, &rc, &err);
+    for (int32_t k = 0; rc == 0 && k < 3 * COUNT; k += 3) {
+        count_of[out.data[k + 1]]++;
+        others += (out.data[k] != 255 && out.data[k + 1] != 255) || (out.data[k + 2] && out.data[k + 1]);
+    }
+    for (int v = 0; v < 255; v++) {
+        sum += (double)count_of[v] / COUNT;
+        furthest = fmax(furthest, fabs(sum - 0.5 * erfc((127.5 - v) / (degrees * 255 / 60) / sqrt(2))));
+    }
+    ok(rc == 0 && furthest < 1.95 / sqrt(COUNT) && others == 0, "%s: at most %.5f from the normal distribution, %s", op, furthest,
+       err.message);
+    free(in.data);
+    free(out.data);
+}
+
+/* Grey pixels become lighter by numbers of Poisson's distribution. */
+static void lightness_is_poissons(struct st_work *work, const char *op, double intensity)
+{
+    enum { WIDTH = 500, HEIGHT = 400, COUNT = WIDTH * HEIGHT, LOW = 50, HIGH = 200 };
+    struct st_view in = noise(WIDTH, HEIGHT, 3, 1);
+    struct stoker_error err = {0};
+    uint32_t count_of[256] = {0}, counted = 0;
+    bool right = true;
+    int rc;
+    for (int32_t k = 0; k < 3 * COUNT; k++)
+        in.data[k] = k / 3 % 2 ? LOW : HIGH;
+    const struct st_view out = run_on(work, &in, op, 9, &rc, &err);
+    for (int32_t k = 3; rc == 0 && k < 3 * COUNT; k += 6) {
+        count_of[out.data[k]]++;
+        right = right && out.data[k] == out.data[k + 1] && out.data[k] == out.data[k + 2];
+    }
+    const double mean = intensity * (HIGH - LOW) / 2 / 255;
+    double share = exp(-mean), left = 1;
+    for (int times = 0; rc == 0 && times * intensity < 1; times++) {
+        const long value = lrint(LOW + times * intensity * (255 - LOW));
+        const double got = count_of[value] / (COUNT / 2.);
+        right = right && fabs(got - share) < 4.5 * sqrt(share * (1 - share) / (COUNT / 2.)) + 1e-9;
+        counted += count_of[value];
+        left -= share;
+        share *= mean / (times + 1);
+    }
+    right = right && fabs(count_of[255] / (COUNT / 2.) - left) < 4.5 * sqrt(left / (COUNT / 2.)) + 1e-9;
+    ok(rc == 0 && right && counted + count_of[255] == COUNT / 2, "%s: as often lighter as by Poisson's distribution, %s", op,
+       err.message);
+    free(in.data);
+    free(out.data);
+}
+
+static void iso_noise_is_albumentations(void)
+{
+    struct st_work work = work_make(st_cpu_level());
+    hues_are_normal(&work, "albu_iso_noise color_shift=1,1 intensity=5,5", 5);
+    hues_are_normal(&work, "albu_iso_noise color_shift=1,1 intensity=0.2,0.2", 0.2);
+    hues_are_normal(&work, "albu_iso_noise color_shift=0.1,0.1 intensity=0.5,0.5", 0.05);
+    lightness_is_poissons(&work, "albu_iso_noise intensity=0.43,0.43", 0.43);
+    lightness_is_poissons(&work, "albu_iso_noise intensity=0.87,0.87", 0.87);
+    lightness_is_poissons(&work, "albu_iso_noise intensity=0.11,0.11", 0.11);
+    lightness_is_poissons(&work, "albu_iso_noise intensity=3,3", 3);
+    work_free(&work);
+}
+
 /* ---- what is refused, and what stays ---- */
 
 static void refusals(void)
@@ -203,6 +283,9 @@ static void refusals(void)
         "albu_motion_blur direction=0.5,0.2",          "albu_gaussian_blur sigma=2,1",                "albu_gaussian_blur sigma=1,100",
         "albu_gaussian_blur side=3,1.5",               "albu_box_blur side=7,3",
         "albu_median_blur side=3,8",    "albu_sharpen alpha=0.5,0.2",
+        "albu_iso_noise intensity=0.5,0.2",            "albu_iso_noise color_shift=0.5,0.2",
+        "albu_downscale scale=0.5,0.2",                "albu_downscale down=nearest",
+        "albu_downscale up=bicubic",
         "albu_emboss strength=0.5,0.2",                "albu_noise std=0.1,nan",
     };
     for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
@@ -251,6 +334,7 @@ int main(void)
     variants_agree();
     filters_are_plain();
     noise_is_normal();
+    iso_noise_is_albumentations();
     refusals();
     masks_stay();
     return done_testing();

@@ -6,6 +6,7 @@
 #include "op/geometry/border.h"
 #include "op/geometry/maps.h"
 #include "op/op.h"
+#include "op_line.h"
 #include "tap.h"
 
 #include <math.h>
@@ -146,8 +147,45 @@ static void displacements(void)
     ok(box[1][0] == 0 && box[1][2] == 2.25f && isnan(box[1][1]) && isnan(box[1][3]), "and what is no number");
 }
 
+/* Boxes choose a crop, which all else follows; key points alone do not. */
+static void crops_by_boxes(void)
+{
+    struct op_line line;
+    struct stoker_error err = {0};
+    ok(line_open(&line, "random_iou_crop overlaps=0.5 max_scale=1 min_scale=0.3") && !line_plan(&line, -1, -1, 3, &err), "planned");
+    float box[3][4] = {{10, 10, 90, 90}, {0, 0, 1, 1}, {NAN, 0, 1, 1}}, point[2] = {50, 50};
+    uint32_t which[3] = {0, 1, 2};
+    struct st_boxes boxes = {box, which, 3}, points = {.point = point, .points = 1, .each = 2};
+    struct st_boxes no_points = {.point = point, .each = 2}, none = {box, which, 0};
+    struct st_image image = image_with(&boxes, 100, 100);
+    struct st_region crop = {0};
+    struct st_rng rng;
+    st_rng_init(&rng, 1, 0, 0, 0);
+    ok(line.op[0]->run(line.self[0], &rng, &image, &err) == STOKER_EINVAL, "%s", err.message);
+    image.chosen = &crop;
+    ok(!line.op[0]->run(line.self[0], &rng, &image, &err) && crop.width >= 30 && crop.height >= 30 &&
+           crop.x + crop.width <= 100 && crop.y + crop.height <= 100 && st_image_width(&image) == (int32_t)crop.width,
+       "a crop of %u x %u", crop.width, crop.height);
+    ok(box[0][2] > box[0][0] && is_box(box[1], 0, 0, 0, 0) && is_box(box[2], 0, 0, 0, 0), "boxes outside have no area");
+    const struct st_region chosen = crop;
+    struct st_boxes *const follow[] = {&points, &no_points};
+    for (int k = 0; k < 2; k++) {
+        image = image_with(follow[k], 100, 100);
+        image.chosen = &crop;
+        ok(!line.op[0]->run(line.self[0], &rng, &image, &err) && !memcmp(&crop, &chosen, sizeof crop) &&
+               st_image_height(&image) == (int32_t)crop.height,
+           "key points follow");
+    }
+    ok(point[0] == 50 - (float)crop.x && point[1] == 50 - (float)crop.y, "they are moved");
+    image = image_with(&none, 100, 100);
+    image.chosen = &crop;
+    ok(line.op[0]->run(line.self[0], &rng, &image, &err) == STOKER_EINVAL, "%s", err.message);
+    line_free(&line);
+}
+
 int main(void)
 {
+    crops_by_boxes();
     primitives();
     maps();
     displacements();

@@ -65,6 +65,7 @@ static bool rows_agree(const struct st_colour_rows *a, const struct st_colour_ro
     const float factor = (float)st_rng_range(&rng, 0, 3);
     const struct st_colour_rows *rows[2] = {a, b};
     uint8_t *at[2] = {one + GUARD, two + GUARD}, *grey[2] = {grey_one + GUARD, grey_two + GUARD};
+    float sums[2][sizeof one] = {0};
     uint64_t sum[2] = {0}, count_of[2][3][256] = {0};
     uint8_t tables[3][256];
     for (int i = 0; i < 3 * 256; i++)
@@ -94,6 +95,34 @@ static bool rows_agree(const struct st_colour_rows *a, const struct st_colour_ro
             if (count > 1)
                 rows[k]->sharpen(grey[k], at[k] - 9, at[k], at[k] + 7, count, 1, factor);
             break;
+        case 11:
+            rows[k]->fold(at[k], 3 * count, (uint32_t)(factor * 90), (uint8_t)(255 - count % 64));
+            break;
+        case 12:
+        case 13: {
+            const float mul[] = {factor, 0.7f, -1.5f}, add[] = {-30.25f, 40, 300};
+            rows[k]->line(at[k], 3 * count, which == 12 ? 1 : 3, mul, add);
+            break;
+        }
+        case 14: {
+            const int32_t channels = 1 + 2 * ((int32_t)count % 2), width = 3 * (int32_t)count / channels;
+            if (count < 6)
+                break;
+            memset(grey[k], 255, 3);
+            memset(grey[k] + 3, 0, 3);
+            rows[k]->extent(&(struct st_view){at[k], 0, width, 2, channels}, grey[k], grey[k] + 3);
+            break;
+        }
+        case 9:
+            rows[k]->blur_down(sums[k], (const uint8_t *[]){at[k], at[k] + 3, at[k] - 9, at[k] + 1, at[k] - 4},
+                               count, (float[]){0.31f, 0.22f, 0.125f}, 2);
+            break;
+        case 10:
+            for (size_t i = 0; i < sizeof one; i++)
+                sums[k][i] = (float)at[k][(ptrdiff_t)i - GUARD] * 0.97f;
+            rows[k]->blur_across(grey[k], sums[k] + GUARD, count, 1 + 2 * ((int32_t)count % 2),
+                                 (float[]){0.31f, 0.22f, 0.125f}, 2);
+            break;
         case 8:
             rows[k]->histogram(&(struct st_view){at[k], 0, (int32_t)count, 1 + (int32_t)count % 3, 3}, count_of[k]);
             break;
@@ -112,7 +141,8 @@ static bool rows_agree(const struct st_colour_rows *a, const struct st_colour_ro
             untouched = untouched && grey_two[i] == before;
     }
     return untouched && !memcmp(one, two, sizeof one) && !memcmp(grey_one, grey_two, sizeof one) &&
-           sum[0] == sum[1] && !memcmp(count_of[0], count_of[1], sizeof *count_of);
+           sum[0] == sum[1] && !memcmp(sums[0], sums[1], sizeof sums[0]) &&
+           !memcmp(count_of[0], count_of[1], sizeof *count_of);
 }
 
 static void variants(void)
@@ -121,7 +151,7 @@ static void variants(void)
     for (enum st_cpu_level level = ST_CPU_C; level <= st_cpu_level(); level++) {
         int wrong = 0;
         for (size_t count = 0; count < 300; count += count < 80 ? 1 : 31)
-            for (int which = 0; which < 10; which++)
+            for (int which = 0; which < 16; which++)
                 wrong += !rows_agree(plain, st_colour_rows_for(level), count, which);
         ok(wrong == 0, "colour rows of %s are those of plain C, and write nothing else",
            st_cpu_level_name(level));

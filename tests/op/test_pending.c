@@ -47,6 +47,12 @@ static const char *const texts[] = {
     "random_horizontal_flip p=1;random_adjust_sharpness sharpness_factor=-1 p=1;random_solarize threshold=99.5 p=1",
     "random_posterize bits=3 p=1;random_equalize p=1;grayscale;random_autocontrast p=1;color_jitter brightness=2,2",
     "resize size=24,24;grayscale num_output_channels=3;color_jitter brightness=0.9,0.9;center_crop size=24",
+    "random_horizontal_flip p=1;random_rotation degrees=30;random_vertical_flip p=1;random_affine degrees=9 interpolation=bilinear;"
+    "random_horizontal_flip p=1;random_equalize p=1",
+    "color_jitter brightness=2,2;random_horizontal_flip p=1;random_perspective p=1 fill=9,80,200;gaussian_blur kernel_size=3;"
+    "random_vertical_flip p=1;random_crop size=21;random_affine degrees=0 translate=0.3,0.3;random_horizontal_flip p=1;resize size=30",
+    "random_vertical_flip p=1;random_rotation degrees=40 interpolation=bicubic;random_turn of=5;random_rotation degrees=40",
+    "random_perspective p=1;random_rotation degrees=20 expand=true;random_horizontal_flip p=1;random_zoom_out;random_perspective p=1",
 };
 
 static void late_is_at_once(enum st_cpu_level level)
@@ -89,7 +95,8 @@ static void many(void)
     }
     fine = fine && st_image_pixels(&image, false, false, &made, &err) == 0;
     struct st_view want = plain;
-    fine = fine && st_pending_run(pending, 3 * ST_PENDING_MAX, st_colour_rows_for(ST_CPU_C), &work.arena, &want) == 0;
+    fine = fine && st_pending_run(pending, 3 * ST_PENDING_MAX, st_colour_rows_for(ST_CPU_C), st_warp_rows_for(ST_CPU_C), &work.arena,
+                                  &want, &(bool){true}) == 0;
     for (int32_t y = 0; fine && y < 20; y++)
         fine = !memcmp(st_row(&made, y), st_row(&want, y), 31 * 3);
     ok(fine, "%d pending ops, in their order", 3 * ST_PENDING_MAX);

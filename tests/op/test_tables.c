@@ -2,6 +2,7 @@
  * other. Bytes against Pillow: tests/python. */
 #include "op/colour/tables.h"
 #include "op/filter/sharpness.h"
+#include "op/geometry/warp_rows.h"
 #include "op/op_line.h"
 #include "tap.h"
 
@@ -35,6 +36,7 @@ static void table_of(const struct st_pending *op, const uint64_t count_of[256], 
         switch (op->kind) {
         case ST_PENDING_SOLARIZE: table[i] = i < (int32_t)op->level ? i : 255 - i; break;
         case ST_PENDING_POSTERIZE: table[i] = i & (int32_t)op->level; break;
+        case ST_PENDING_LIGHTEN: table[i] = i < 128 ? i + (int32_t)op->level : i; break;
         case ST_PENDING_EQUALIZE: table[i] = step ? (int32_t)((step / 2 + below) / step) : i; break;
         case ST_PENDING_AUTOCONTRAST: {
             const double scale = 255.0 / (high - low), offset = -low * scale;
@@ -92,14 +94,14 @@ static void sharpen_plainly(float factor, const struct st_view *in, const struct
 
 static const enum st_pending_kind kinds[] = {ST_PENDING_BRIGHTNESS, ST_PENDING_CONTRAST,     ST_PENDING_SOLARIZE,
                                              ST_PENDING_POSTERIZE,  ST_PENDING_AUTOCONTRAST, ST_PENDING_EQUALIZE,
-                                             ST_PENDING_SHARPNESS};
+                                             ST_PENDING_LIGHTEN,    ST_PENDING_SHARPNESS};
 enum { KINDS = sizeof kinds / sizeof *kinds, SHARPNESS = KINDS - 1 };
 
 static struct st_pending any(struct st_rng *rng, enum st_pending_kind kind)
 {
     struct st_pending op = {.kind = kind, .factor = (float)st_rng_range(rng, -0.5, 3)};
     op.level = kind == ST_PENDING_POSTERIZE ? st_posterize_mask((int32_t)st_rng_below(rng, 9))
-                                            : (uint32_t)st_rng_below(rng, 257);
+                                            : (uint32_t)st_rng_below(rng, kind == ST_PENDING_LIGHTEN ? 129 : 257);
     return op;
 }
 
@@ -146,7 +148,7 @@ static bool agrees(const struct st_colour_rows *rows, struct st_view in, const s
         } else {
             replace_plainly(&ops[k], &plain);
         }
-    const bool same = st_pending_run(ops, count, rows, &arena, &made) == 0 && same_pixels(&made, &plain);
+    const bool same = st_pending_run(ops, count, rows, st_warp_rows_for(ST_CPU_C), &arena, &made, &(bool){true}) == 0 && same_pixels(&made, &plain);
     st_arena_free(&arena);
     free(plain.data);
     free(mine.data);

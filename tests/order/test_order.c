@@ -362,8 +362,45 @@ static void empty(void)
     }
 }
 
+/* Each batch of samples comes once for each view, whose draws are its own. */
+static void several_views(void)
+{
+    enum { COUNT = 23, BATCH = 4, VIEWS = 3 };
+    for (uint32_t rank = 0; rank < 2; rank++)
+        for (uint64_t base = 0; base <= 16; base += 8) {
+            const struct stoker_order_options opt = {
+                .kind = STOKER_ORDER_SHUFFLE, .seed = 5, .rank = rank, .world = 2};
+            struct stoker_order *plain = started(COUNT, opt, 3, base, NULL, 0);
+            struct stoker_order *order = started(COUNT, opt, 3, 0, NULL, 0);
+            st_order_set_views(order, VIEWS, BATCH);
+            bool same = !st_order_start(order, 3, base, NULL, 0, NULL), own = true;
+            const uint64_t length = st_order_length(plain);
+            same = same && st_order_length(order) == VIEWS * length;
+            for (uint64_t first = 0; same && first < length; first += BATCH) {
+                const uint64_t count = length - first < BATCH ? length - first : BATCH;
+                for (uint64_t k = 0; k < count * VIEWS; k++) {
+                    const uint64_t at = first * VIEWS + k;
+                    same = same && st_order_at(order, at) == st_order_at(plain, first + k % count) &&
+                           st_order_view_at(order, at) == k / count;
+                    own = own && (st_order_seed_at(order, at) == 5) == (k < count);
+                    own = own && (k < count || st_order_seed_at(order, at) != st_order_seed_at(order, at - count));
+                }
+            }
+            ok(same, "rank %u from %d on: each batch has all samples once for each view", rank, (int)base);
+            ok(own, "and the first view has the draws of a single one");
+            st_order_close(plain);
+            st_order_close(order);
+        }
+    struct stoker_order *order = started(UINT64_MAX, (struct stoker_order_options){0}, 0, 0, NULL, 0);
+    struct stoker_error err = {0};
+    st_order_set_views(order, 2, 1);
+    ok(st_order_start(order, 0, 0, NULL, 0, &err) == STOKER_ELIMIT && st_order_length(order) == 0, "%s", err.message);
+    st_order_close(order);
+}
+
 int main(void)
 {
+    several_views();
     for (int kind = STOKER_ORDER_SEQUENTIAL; kind <= STOKER_ORDER_GIVEN; kind++)
         shares_and_resume((enum stoker_order_kind)kind);
     disjoint_whole_and_continued();

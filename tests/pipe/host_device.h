@@ -14,6 +14,7 @@
 #include "op/colour/colour.h"
 #include "op/tensor/erase.h"
 #include "pipe/device.h"
+#include "pipe/host_warp.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +27,7 @@ static struct {
     bool open_fails, no_raw, no_pin;
     int slot_fails, submit_fails; /* which call fails, counted from 1; 0: none */
     unsigned delay_us;
-    _Atomic uint32_t wrong, submitted, slots, open, joined, marked, slot_calls;
+    _Atomic uint32_t wrong, submitted, slots, open, joined, marked, slot_calls, warps;
 } host;
 
 struct host_device {
@@ -151,24 +152,35 @@ static void host_pending(const struct host_run *run, struct st_view *v)
     const struct st_job_pending *op =
         job->pending_count ? host_at(run, job->pending, job->pending_count * sizeof *op) : NULL;
     host.wrong += run->device->want.plain && job->pending_count;
+    host_turn(v, job->mirror, job->flip);
     for (uint32_t k = 0; k < job->pending_count; k++, op++) {
         switch (op->kind) {
-        case ST_PENDING_SATURATION: st_colour_saturation(rows, v, op->factor); break;
+        case ST_PENDING_SATURATION:
+            for (int32_t y = 0; v->channels == 3 && y < v->height; y++)
+                rows->saturate(st_row(v, y), (size_t)v->width, op->factor);
+            break;
         case ST_PENDING_HUE:
             for (int32_t y = 0; v->channels == 3 && y < v->height; y++)
                 rows->hue(st_row(v, y), (size_t)v->width, (uint8_t)op->factor);
             break;
         case ST_PENDING_BLUR: {
             const uint64_t weights = (uint64_t)(op->across / 2 + op->down / 2 + 2) * 4;
-            const float *across = host_at(run, op->weights, weights);
+            const float *across = host_at(run, op->more, weights);
             host_blur(across, op->across / 2, across + op->across / 2 + 1, op->down / 2, v);
+            break;
+        }
+        case ST_PENDING_WARP: {
+            const struct st_job_warp *warp = host_at(run, op->more, sizeof *warp);
+            const uint64_t places = (uint64_t)(v->width + v->height) * sizeof(int32_t);
+            host_warp(warp, warp->places ? host_at(run, warp->places, places) : NULL, v);
+            host.warps++;
             break;
         }
         default: { /* those that a worker runs in the same way */
             struct st_arena arena = {0};
             const struct st_pending same = {.kind = op->kind, .factor = op->factor, .level = op->level};
             const struct st_view in = *v;
-            host.wrong += st_pending_run(&same, 1, rows, &arena, v) != 0;
+            host.wrong += st_pending_run(&same, 1, rows, NULL, &arena, v, &(bool){true}) != 0;
             for (int32_t y = 0; v->data != in.data && y < in.height; y++)
                 memcpy(st_row(&in, y), st_row(v, y), (size_t)in.width * (size_t)in.channels);
             *v = in;
@@ -200,10 +212,9 @@ static void host_finish(const struct host_run *run, const struct st_view *v, con
     for (int32_t y = 0; y < v->height; y++)
         for (int32_t x = 0; x < v->width; x++)
             for (size_t c = 0; c < channels; c++) {
-                const size_t tx = (size_t)(run->job->mirror ? v->width - 1 - x : x);
-                const size_t ty = (size_t)(run->job->flip ? v->height - 1 - y : y);
-                const size_t at = f->layout == STOKER_LAYOUT_NCHW ? c * plane + ty * (size_t)place->width + tx
-                                                           : (ty * (size_t)place->width + tx) * channels + c;
+                const size_t pixel = (size_t)y * (size_t)place->width + (size_t)x;
+                const size_t at =
+                    f->layout == STOKER_LAYOUT_NCHW ? c * plane + pixel : pixel * channels + c;
                 st_put_bits((uint8_t *)place->data + at * f->element, f->element,
                             f->lut[c][st_row(v, y)[(size_t)x * channels + c]]);
             }

@@ -82,6 +82,14 @@ static const char *const texts[] = {
     "timm_augment(change=ColorIncreasing, magnitude_std=0.5); timm_augment(change=GaussianBlur); "
     "timm_augment(change=TranslateXRel, translate=0.4, interpolation=bicubic); timm_augment(change=Contrast)}; "
     "random_horizontal_flip; timm_augment(change=SolarizeAdd, p=1); to_tensor; random_erasing(p=0.7, value=random_color)",
+    "random_resized_crop(size=30); random_horizontal_flip; random_rotation(degrees=90); random_vertical_flip; "
+    "color_jitter(contrast=0.5); random_affine(degrees=20, translate=[0.1,0.2], shear=10, interpolation=bilinear, fill=[7,80,200]); "
+    "random_horizontal_flip; random_perspective(p=0.8, interpolation=bicubic); random_vertical_flip; to_tensor; "
+    "random_erasing(p=0.7, value=random)",
+    "random_resized_crop(size=[21,34]); rand_augment(num_ops=5, magnitude=14); random_horizontal_flip; "
+    "rand_augment(num_ops=3, magnitude=20, interpolation=bilinear, fill=9); random_crop(size=20)",
+    "resize(size=[30,31]); grayscale; trivial_augment_wide(fill=200); random_vertical_flip; auto_augment; to_tensor",
+    "random_resized_crop(size=20); rand_augment(num_ops=40, magnitude=4)",
     "grayscale; random_adjust_sharpness(sharpness_factor=0.3); random_resized_crop(size=31); random_equalize; to_tensor",
     "random_turn(of=[1,2,3,4,5,6,7,8]); resize(size=[30,24], interpolation=cv_linear); random_turn(of=[5,3]); "
     "random_sized_crop(size=22, heights=[5,20], interpolation=cv_linear_area); normalize_bytes(mean=[1,90,3], factor=0.01)",
@@ -109,6 +117,29 @@ static void pipelines(void)
             const bool equal = same(texts[k], &opt);
             ok(equal && stats.raw_rows == COUNT && stats.resized_rows == 0, "pillow %u: %s", opt.pillow, texts[k]);
         }
+}
+
+/* Maps of the finished image are the device's, earlier ones and those that enlarge it a worker's. */
+static void warps(void)
+{
+    static const struct {
+        const char *text;
+        uint32_t warps;
+    } cases[] = {
+        {"resize(size=[24,24]); random_affine(degrees=[5,6]); random_horizontal_flip; random_perspective(p=1)", 2 * COUNT},
+        {"random_affine(degrees=[5,6]); resize(size=[24,24]); random_affine(degrees=[5,6]); center_crop(size=24)", COUNT},
+        {"random_affine(degrees=[5,6]); resize(size=[24,24])", 0},
+        {"random_rotation(degrees=[5,6], expand=true); resize(size=[24,24])", 0},
+        {"resize(size=[24,24]); random_affine(degrees=[5,6]); random_perspective(p=1); random_crop(size=23)", 0},
+        {"resize(size=[24,24]); random_affine(degrees=0, scale=[1e-6,1.1e-6], shear=[3,3])", 0},
+    };
+    struct stoker_loader_options opt = harness_options(BATCH, 2);
+    for (uint32_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        const uint32_t before = host.warps;
+        const bool equal = same(cases[k].text, &opt);
+        ok(equal && host.warps - before == cases[k].warps, "%u warps on the device: %s", host.warps - before,
+           cases[k].text);
+    }
 }
 
 static void types(void)
@@ -242,6 +273,7 @@ int main(void)
 {
     items = test_items(COUNT);
     pipelines();
+    warps();
     types();
     reduced();
     overflow();

@@ -79,28 +79,32 @@ static uint32_t take_masks(struct stoker_loader *loader, uint8_t (*out)[CROP * C
     return right;
 }
 
-static void by_anyone(void)
+/* `parts`: masks are crops of what they were. */
+static void by_anyone(const char *text, bool parts)
 {
-    static const char text[] = "random_crop(size=24); random_horizontal_flip; color_jitter(brightness=0.5); to_tensor";
     static uint8_t plain[COUNT][CROP * CROP], other[COUNT][CROP * CROP];
     struct stoker_loader_options opt = harness_options(BATCH, 2);
     struct stoker_error err = {0};
     opt.masks = "mask";
     struct stoker_loader *loader = open_pairs(NULL, text, &opt, &err);
     const uint32_t right = take_masks(loader, plain);
-    ok(right == COUNT, "%u of %u masks are crops of theirs", right, (unsigned)COUNT);
+    ok((right == COUNT) == parts, "%u of %u masks are crops of theirs: %s", right, (unsigned)COUNT, text);
     st_loader_close(loader);
     opt.jpeg_hardware = STOKER_JPEG_HARDWARE_ALL;
     hardware.lost = 3;
+    hardware.images = 0;
     loader = open_pairs(&hardware_devices, text, &opt, &err);
     wait_for_hardware(loader);
+    struct stoker_stats stats = {.size = sizeof stats};
     uint32_t equal = 0, epochs = 0;
     for (; epochs < TRIES && equal == epochs && (epochs < 2 || !hardware.images); epochs++) {
         take_masks(loader, other);
         equal += !memcmp(plain, other, sizeof plain);
     }
+    st_loader_stats(loader, &stats);
     st_loader_close(loader);
     hardware.lost = 0;
+    ok(stats.raw_rows == epochs * COUNT, "the device makes the images of %llu samples", (unsigned long long)stats.raw_rows);
     ok(equal == epochs && hardware.images > 0, "%u of %u epochs have the same ones, with %u images by hardware", equal,
        epochs, (unsigned)hardware.images);
 }
@@ -128,7 +132,9 @@ int main(void)
         items[k] = test_jpeg_kind(k, WIDTH, height_of(k), TEST_JPEG_USUAL);
         masks[k] = make_mask(k);
     }
-    by_anyone();
+    by_anyone("random_crop(size=24); random_horizontal_flip; color_jitter(brightness=0.5); to_tensor", true);
+    by_anyone("random_crop(size=24); random_horizontal_flip; random_rotation(degrees=40); random_vertical_flip; "
+              "rand_augment(num_ops=3, magnitude=20, mask_fill=9); to_tensor", false);
     refusals();
     test_items_free(items, COUNT);
     test_items_free(masks, COUNT);

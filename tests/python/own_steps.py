@@ -312,14 +312,6 @@ class OwnGenerator(MocoBlur):
         return img.filter(ImageFilter.GaussianBlur(self.rng.uniform(*self.sigma)))
 
 
-class Views:
-    def __init__(self, one):
-        self.one = one
-
-    def __call__(self, img):
-        return [self.one(img), self.one(img)]
-
-
 class Reads:
     def __call__(self, img):
         return img if open("/etc/hostname") else None
@@ -413,7 +405,7 @@ hooked = TorchBlur(0.5, (0.1, 2.0))
 hooked.register_forward_hook(lambda module, args, out: args[0])
 UNPROVED = [
     Keeps(), Counts(), Appends(), DrawsOnce(), SameTwice(), Skewed(), Gauss(), OtherFilter(), Sharpens(), Looks(), Pixels(),
-    Prints(), Catches(), Computed(), Delegates(), Hidden(), Seeds(), OwnGenerator(), Views(MocoBlur()), Reads(), Asks(), Global(),
+    Prints(), Catches(), Computed(), Delegates(), Hidden(), Seeds(), OwnGenerator(), Reads(), Asks(), Global(),
     Escapes(), WithMask(), MaybeMask(), AnyNumber(), ImageOps.solarize, generator, closed(2), Endless(), Tensors(), hooked, OneChannel(), Chain(Pixels()), Chain(V1.FiveCrop(3)),
     MocoBlur((-1, 2)), MocoBlur((0.1, float("nan"))), MocoBlur((0.1, float("inf"))), MocoBlur((True, 2)), MocoBlur(("a", "b")),
     MocoBlur((0.1, 1e9)), MocoBlur([None, 2]), BadNumber((1, 2)), BadNumber(-1), BadNumber(float("nan")), BadNumber("1"),

@@ -5,6 +5,7 @@ is, its values as often."""
 from __future__ import annotations
 
 import collections
+import itertools
 import os
 
 os.environ.setdefault("NO_ALBUMENTATIONS_UPDATE", "1")  # it would ask PyPI for newer versions
@@ -74,6 +75,10 @@ def fixed(rng):
     yield A.GaussianBlur(sigma_limit=sigma, p=1)
     yield A.Sharpen(u(0, 1), u(0, 2), p=1)
     yield A.Emboss(u(0, 1), u(0, 2), p=1)
+    for down, up in itertools.product((cv2.INTER_NEAREST, cv2.INTER_LINEAR, cv2.INTER_AREA), repeat=2):
+        for scale in (u(0.55, 1), same(0.5)):
+            yield A.Downscale(scale, {"downscale": down, "upscale": up}, p=1)
+    yield A.ImageCompression("jpeg", same(int(rng.integers(1, 101))), p=1)
     yield A.GaussNoise(same(0), u(-0.5, 0.5), p=1)
 
 
@@ -102,8 +107,19 @@ def test_what_draws_nothing_gives_albumentations_bytes(seed):
     for step in fixed(np.random.default_rng(seed)):
         pipeline = compose(step)
         for image in images:
+            if isinstance(step, A.Downscale) and round(min(image.shape[:2]) * step.scale_range[0]) < 1:
+                with pytest.raises(stoker.StokerError, match="nothing is left"):
+                    apply(pipeline, image)
+                continue
             wanted = pipeline(image=image.copy())["image"].numpy()  # some work in place
             assert np.array_equal(apply(pipeline, image), wanted), (step, image.shape)
+
+
+@pytest.mark.parametrize("method", ["from_lab", "desaturation", "average", "max"])
+def test_grey_of_other_methods(method):
+    grey = compose(A.ToGray(3, method, p=1))
+    for image in (each for each in pictures(30, 1) if min(each.shape[:2]) > 1):
+        assert np.array_equal(apply(grey, image), grey(image=image)["image"]), image.shape
 
 
 def test_grey_is_opencvs():
@@ -131,6 +147,8 @@ def test_one_after_the_other(tmp_path):
 
 ONE = np.full((2, 3, 3), (120, 30, 200), np.uint8)
 WIDE = np.repeat(np.repeat(np.array([[[90, 160, 70], [40, 20, 200]]], np.uint8), 8, 0), 8, 1)
+SLOPES = np.random.default_rng(2).integers(0, 256, (24, 24, 3), np.uint8)
+COLOURS = np.array([[[250, 120, 10], [250, 120, 10], [0, 30, 20]]] * 2, np.uint8)
 POINTS = WIDE * (np.arange(16)[None, :, None] % 5 < 3)
 # Steps that draw, an image, and by how much values are divided so that there are not too many outcomes.
 DRAWN = {
@@ -151,6 +169,10 @@ DRAWN = {
     "channels less": (A.ChannelDropout((1, 2), fill=9, p=1), ONE, 1),
     "noise": (A.GaussNoise((0.01, 0.05), p=1), ONE, 8),
     "grey noise": (A.GaussNoise((0.02, 0.02), (-0.01, 0.01), per_channel=False, p=1), ONE, 2),
+    "smaller": (A.Downscale((0.3, 0.9), p=1), np.arange(20 * 20 * 3).reshape(20, 20, 3).astype(np.uint8), 1),
+    "losses": (A.ImageCompression(quality_range=(30, 42), p=1), SLOPES, 1),
+    "white and turned": (A.ISONoise((0.5, 1), (1, 3), p=1), COLOURS, 2),
+    "lighter": (A.ISONoise(intensity=(0.2, 0.9), p=1), COLOURS, 16),
     "means": (A.Blur((3, 9), p=1), WIDE, 1),
     "medians": (A.MedianBlur((3, 9), p=1), POINTS, 1),
     "blurs": (A.GaussianBlur((3, 6), (0.3, 2), p=1), WIDE, 16),
@@ -189,6 +211,8 @@ def test_noise_is_of_each_pixel():
 NAN = float("nan")
 REFUSED = {
     "noise of blocks": (A.GaussNoise(noise_scale_factor=0.5), "noise_scale_factor=0.5"),
+    "cubic": (A.Downscale(interpolation_pair={"downscale": 0, "upscale": 2}), "has others than"),
+    "webp": (A.ImageCompression("webp"), "compression_type='webp'"),
     "another equalize": (A.Equalize(mode="pil"), "mode='pil'"),
     "a part": (A.Equalize(mask=np.zeros((5, 5), np.uint8)), "mask is given"),
     "another grey": (A.ToGray(method="pca"), "method='pca'"),
@@ -219,6 +243,9 @@ CHANGED = {
     "blur_limit": A.Blur,
     "sigma_limit": A.GaussianBlur,
     "alpha": A.Sharpen,
+    "quality_range": A.ImageCompression,
+    "intensity": A.ISONoise,
+    "scale_range": A.Downscale,
 }
 
 

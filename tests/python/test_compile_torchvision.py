@@ -270,7 +270,7 @@ class OtherClasses(ImageFolder):
         (V2.RandomAffine(3, fill={torch.Tensor: 1}), "fill"),
         (Named(), "Named"),
         (V1.Compose([V1.ToTensor(), V1.RandomAffine(3)]), "RandomAffine"),
-        (V2.RandomIoUCrop(), "RandomIoUCrop"),
+        (V2.RandomIoUCrop(max_scale=2), "RandomIoUCrop"),
         (V2.RandomZoomOut(fill={torch.Tensor: 1}), "fill"),
         (V1.RandomApply([V1.AugMix()]), "AugMix"),
         (V2.ToDtype(torch.float32), "ToDtype"),

@@ -18,7 +18,7 @@ from torchvision import datasets
 from torchvision_sets import mnist
 
 CROP = V1.Compose([V1.CenterCrop(32), V1.RandomApply([V1.ColorJitter(0.1), V1.Grayscale(3)]), V1.ToTensor()])
-MIXED = V1.Compose([V1.CenterCrop(32), V2.JPEG((50, 60)), V1.ToTensor(), V1.Lambda(lambda x: x.flip(0))])
+MIXED = V1.Compose([V1.CenterCrop(32), V2.AugMix(), V1.ToTensor(), V1.Lambda(lambda x: x.flip(0))])
 
 
 def test_the_plan_of_the_engine(tree):
@@ -97,7 +97,7 @@ def test_the_plan_of_python(tree):
     plan = stoker.DataLoader(datasets.ImageFolder(tree, MIXED), 4, num_workers=1).explain()
     by_stage = {row.stage: row for row in plan.rows}
     assert list(by_stage) == [
-        "read", "decode", "CenterCrop", "JPEG", "ToTensor", "Lambda", "collate", "copy to device"
+        "read", "decode", "CenterCrop", "AugMix", "ToTensor", "Lambda", "collate", "copy to device"
     ]  # fmt: skip
     assert "recorded" in by_stage["ToTensor"].why and "only Python knows" in by_stage["Lambda"].why
     here, engine = "1 worker process", "engine, in 1 worker process"
@@ -183,10 +183,10 @@ def test_require_lists_everything(tree):
     data = datasets.ImageFolder(tree, MIXED, loader=len)
     with pytest.raises(NotImplementedError) as error:
         stoker.DataLoader(data, compile="require", collate_fn=list, worker_init_fn=print)
-    for word in ("JPEG", "Lambda", "loader", "collate_fn", "worker_init_fn"):
+    for word in ("AugMix", "Lambda", "loader", "collate_fn", "worker_init_fn"):
         assert f"\n- {word}" in str(error.value) or word in str(error.value)
     assert str(error.value).count("\n- ") == 5
-    with pytest.raises(NotImplementedError, match="JPEG"):
+    with pytest.raises(NotImplementedError, match="AugMix"):
         stoker.DataLoader(tud.Subset(datasets.ImageFolder(tree, MIXED), [1]), compile="require")
     assert stoker.DataLoader(tud.TensorDataset(torch.zeros(3)), compile="require").explain()
 
@@ -197,7 +197,7 @@ def test_one_line_in_the_log(tree):
         import stoker, torchvision.transforms as V1, torchvision.transforms.v2 as V2
         from torchvision.datasets import ImageFolder
         good = ImageFolder({str(tree)!r}, V1.ToTensor())
-        bad = ImageFolder({str(tree)!r}, V1.Compose([V2.JPEG((50, 60)), V1.ToTensor()]))
+        bad = ImageFolder({str(tree)!r}, V1.Compose([V2.AugMix(), V1.ToTensor()]))
         stoker.DataLoader(good)
         stoker.DataLoader([1, 2])
         stoker.DataLoader(bad, compile=False)
@@ -207,4 +207,4 @@ def test_one_line_in_the_log(tree):
         """
     )
     assert out.stdout == "quiet so far\n"
-    assert out.stderr.count("are made in Python") == 1 and "JPEG" in out.stderr
+    assert out.stderr.count("are made in Python") == 1 and "AugMix" in out.stderr

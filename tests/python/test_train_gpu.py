@@ -68,5 +68,8 @@ def test_rehearsal(tmp_path):
     assert list(trained) == ["resident data (the ceiling)", *names] and list(found["loader"]) == names
     for got in [*trained.values(), *found["loader"].values()]:
         assert got["rate"] > 0 and got["images"] > 0 and got["stall_ms"] >= 0 and got["cpu_per_1000"] > 0
+    assert {model: list(of) for model, of in found["recipes"].items()} == {
+        name: ["resident data (the ceiling)", "Stoker"] for name in ("rehearsal, heavy", "rehearsal_masks, heavy")}
+    assert all(got["rate"] > 0 for of in found["recipes"].values() for got in of.values())
     assert found["latency"]["samples"] == 3 and found["flat_out"]["rehearsal"]["alone_ms"] > 0
     assert "a rehearsal, the numbers mean nothing" in said and "| rehearsal | Stoker |" in said

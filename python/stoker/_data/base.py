@@ -142,16 +142,20 @@ class EngineDataset(SuggestsKeywords):
 
     @staticmethod
     def _finished(batch: _ext.Batch) -> Any:
-        """Return the image of a batch of one, as a torch tensor or a NumPy array."""
-        image: Any = batch.images[0] if isinstance(batch.images, list) else batch.images
-        out = to_torch(image) if torch_if_installed() else to_numpy(image)
-        return out if batch.ragged else out[0]
+        """Return the image of a batch of one, as a torch tensor or a NumPy array; a list of them if it has several views."""
+        convert = to_torch if torch_if_installed() else to_numpy
+        images: Any = batch.images
+        views = list(map(convert, images)) if isinstance(images, list) else list(convert(images))
+        return views if len(views) > 1 else views[0]
 
-    def _batch_of(self, index: int, text: str, encoded: _ext.Dataset | None = None) -> _ext.Batch:
+    def _batch_of(
+        self, index: int, text: str, encoded: _ext.Dataset | None = None, *, interleaved: bool = False
+    ) -> _ext.Batch:
         """Return a batch of one sample. Each call has a loader to itself, so that threads do not share one. `encoded`: of
-        this dataset of the same samples, whose first image stays encoded."""
+        this dataset of the same samples, whose first image stays encoded. `interleaved`: the channels of each pixel are
+        beside each other in memory, as `pixels_of` needs them."""
         limit = None if worked_on(text) == AUDIO else pixel_limit(self._asks_pillow)
-        key = (os.getpid(), text, limit, encoded is not None)
+        key = (os.getpid(), text, limit, encoded is not None, interleaved)
         loader = self._take_single(key, encoded)
         try:
             loader.start(next_epoch(self._calls) if text else 0, np.array([index], np.int64))
@@ -167,7 +171,7 @@ class EngineDataset(SuggestsKeywords):
         return batch
 
     def _take_single(
-        self, key: tuple[int, str, int | None, bool], encoded: _ext.Dataset | None
+        self, key: tuple[int, str, int | None, bool, bool], encoded: _ext.Dataset | None
     ) -> _ext.Loader:
         while self._singles:
             try:
@@ -183,6 +187,7 @@ class EngineDataset(SuggestsKeywords):
             _ext.Pipeline(key[1]),
             workers=0,
             order="given",
+            layout="nhwc" if key[4] else "nchw",
             pixel_limit=key[2],
             rescue=self._rescuer(),
             masks=self._masks,

@@ -105,7 +105,7 @@ class FieldDataset(EngineDataset):
             return self._joint_sample(index)
         if text is None:
             return self._sample_in_python(index)
-        batch = self._batch_of(index, text)
+        batch = self._batch_of(index, text, interleaved=self.transform is None and not text)
         return sample(self._engine(), batch, text, self._image(batch))
 
     def _sample_in_python(self, index: int) -> tuple[Any, ...]:
@@ -113,7 +113,7 @@ class FieldDataset(EngineDataset):
         at = first_of(engine.fields, IMAGE)
         assert at is not None
         if encoded is None:
-            batch = self._batch_of(index, "")
+            batch = self._batch_of(index, "", interleaved=True)
             return sample(engine, batch, "", self._in_python(_pillows(batch)))
         batch = self._batch_of(index, "", encoded)
         values = list(sample(encoded, batch, "", None if batch.images is None else pixels_of(batch)))
@@ -140,7 +140,7 @@ class FieldDataset(EngineDataset):
     def _joint_sample(self, index: int) -> tuple[Any, ...]:
         assert self._called is not None
         joint: Joint = self._called[1]
-        batch = self._batch_of(index, joint.text)
+        batch = self._batch_of(index, joint.text, interleaved=not joint.makes_tensor)
         image = self._finished(batch) if joint.makes_tensor else _pillows(batch)
         names = [name for name, _ in self._engine().fields]
         values = dict(zip(names, sample(self._engine(), batch, joint.text, None), strict=True))

@@ -30,6 +30,7 @@ OF_VALUES = {
     "ConvertImageDtype",
     "GaussianBlur",
     "Grayscale",
+    "JPEG",
     "Normalize",
     "PILToTensor",
     "RandomAdjustSharpness",

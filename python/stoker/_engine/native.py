@@ -35,6 +35,7 @@ from . import gpu_queues
 from .apart import columns_of
 from .labels import labels_of, transformed
 from .stats import Stats, engine_stats
+from .views import in_views
 
 _CONVERT: dict[str, Callable[[_ext.Tensor], Any]] = {
     "torch": to_torch,
@@ -145,6 +146,7 @@ class Native:
             and not self._batch_transforms
             and not self._single_samples()
             and not self.compiled.is_apart
+            and self.compiled.views == 1
         )
 
     def _single_samples(self) -> bool:
@@ -334,11 +336,14 @@ class Native:
         convert = _CONVERT[self.output]
         images = batch.images
         if isinstance(images, list):
-            if self._stacks and len(images) > 1:
+            if self._stacks and len(images) > 1 and compiled.views == 1:
                 sys.modules["torch"].stack([to_torch(image) for image in images])  # raises what torch's loader raises
             finished: Any = [convert(image) for image in images]
         else:
             finished = None if images is None else convert(images)
+        if compiled.views > 1:
+            labels = convert(batch.labels)
+            return [in_views(finished, compiled.views), labels[: len(labels) // compiled.views]]
         if compiled.is_apart:
             return self._apart(batch, finished, compiled)
         labels = convert(batch.labels) if compiled.target_transform is None else self._target(batch, compiled)

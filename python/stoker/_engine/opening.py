@@ -67,6 +67,8 @@ def _opened(loader: Any, compiled: Compiled, requested: Requested) -> Native:
         check_apart(compiled.form() is not None, output, loader.batch_transforms)
     if compiled.needs_torch and output != "torch":
         raise ValueError(f"output={output!r} is not possible with masks in torchvision's shape: use output='torch'")
+    if compiled.views > 1 and (loader.batch_transforms or loader.ragged or output == "dlpack"):
+        raise ValueError("several views of each sample are possible neither with batch_transforms nor with ragged or output='dlpack'")
     check_device(device, loader.augment_on, output, size, loader.batch_transforms)
     pinned = bool(loader.pin_memory) and device is None and has_cuda()
     share = loader._share or Share(0, 1, False)

@@ -13,6 +13,7 @@ from .._data.field_dataset import FieldDataset
 from .._data.fields import AUDIO, worked_on
 from .._steps.base import Transform, compile_transform, library_of, pipeline_text, steps_of_libraries
 from .._steps.blockers import COLLATE, LABEL, TRANSFORM, WORKERS, Blocked, Blocker
+from .._steps.views import have_one_size, views_in
 from .known_collates import is_default_collate, transposes_into
 from .known_datasets import Leaf, Watch, leaves_of, lower
 from .known_masks import MaskLeaf
@@ -56,6 +57,15 @@ class Compiled:
         """Whether parts of a batch have torch's shapes and types."""
         return any(isinstance(leaf, MaskLeaf) for leaf in self._leaves)
 
+    def transform_makes_tensors(self) -> bool:
+        """Return whether transforms make tensors of all samples."""
+        return all(leaf.transform is not None and compile_transform(leaf.transform)._makes_tensor for leaf in self._leaves)
+
+    @property
+    def views(self) -> int:
+        """How many views of each sample there are."""
+        return views_in(self.text)
+
     @property
     def is_apart(self) -> bool:
         """Whether batches are made of single samples: transposed, or with a dict for each."""
@@ -78,15 +88,25 @@ class Compiled:
         target = _common_target(self._leaves, blockers)
         if blockers:
             raise Blocked(blockers)
+        if views_in(text) != self.views:
+            raise Blocked([Blocker(TRANSFORM, "the number of views was changed", "make a new loader")])
         if text == self.text and target is self.target_transform:
             return self
         return Compiled(self.handle, text, target, self._leaves, self._watch, self.transposes)
 
 
 def compile_loader(
-    dataset: Any, collate_fn: Any, worker_init_fn: Any, *, batched: bool, wanted: bool = True
+    dataset: Any,
+    collate_fn: Any,
+    worker_init_fn: Any,
+    *,
+    batched: bool,
+    sized: bool = False,
+    on_device: bool = False,
+    wanted: bool = True,
 ) -> tuple[Compiled | None, list[Blocker]]:
-    """Return the dataset for the engine, or None and every reason why it cannot run there, or is not wanted there."""
+    """Return the dataset for the engine, or None and every reason why it cannot run there, or is not wanted there. `sized`:
+    a batch_sampler says which samples a batch has."""
     if not wanted:
         return None, [Blocker("", "compile=False")]
     why: list[Blocker] = []
@@ -96,8 +116,30 @@ def compile_loader(
         compiled = compile_dataset(dataset, transposes)
     except Blocked as reasons:
         why += reasons.blockers
+    if compiled is not None and compiled.views > 1:
+        why += _blockers_of_views(compiled, transposes, sized=sized or not batched, on_device=on_device)
     why += blockers_in_python(None if transposes else collate_fn, worker_init_fn)
     return (None, why) if why else (compiled, [])
+
+
+def _blockers_of_views(
+    compiled: Compiled, transposes: Callable[[Any], Any] | None, *, sized: bool, on_device: bool
+) -> list[Blocker]:
+    """Return why batches of several views of each sample would not be what the transform returns, collated."""
+    found = []
+    if transposes is not None:
+        found.append(Blocker(COLLATE, "collate_fn gets several views of each sample", "leave collate_fn out"))
+    if not compiled.transform_makes_tensors():
+        found.append(Blocker(COLLATE, "views are no tensors, of which batches could be made", "end their transforms with ToTensor"))
+    if sized:
+        found.append(Blocker(COLLATE, "batches of several views have one size, batch_size", "give batch_size and a sampler"))
+    if compiled.target_transform is not None:
+        found.append(Blocker(LABEL, "there are several views of each sample, and a target_transform"))
+    if not compiled.is_of_files():
+        found.append(Blocker(TRANSFORM, "only samples of an image and a label may have several views"))
+    if on_device and not have_one_size(compiled.text):
+        found.append(Blocker(TRANSFORM, "views of different sizes cannot be made for a device", "leave device= out"))
+    return found
 
 
 def _blockers_of_samples(leaves: Sequence[Leaf | MaskLeaf]) -> list[Blocker]:

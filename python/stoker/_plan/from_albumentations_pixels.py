@@ -11,12 +11,16 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
+
 from .. import transforms as T
+from .._steps import single
 from .._steps.base import Transform
 from .._steps.engine_op import EngineOp
 from .from_albumentations import cannot, checked, is_on, number, register, several
 from .from_albumentations_compared import Pair as _Pair
 from .from_albumentations_compared import compare as _compare
+from .from_albumentations_compared import judge as _judge
 
 # ---- parameters ----
 
@@ -156,10 +160,11 @@ def _jitter(t: Any) -> Transform:
 
 
 def _grey(t: Any) -> Transform:
-    if t.method != "weighted_average" or t.num_output_channels != 3:
+    if t.method not in ("weighted_average", "from_lab", "desaturation", "average", "max") or t.num_output_channels != 3:
         raise cannot(t, f"method={t.method!r} with num_output_channels={t.num_output_channels!r}")
-    _compare(t, "", lambda: [({}, EngineOp("albu_grey"))])
-    return EngineOp("albu_grey")
+    step = EngineOp("albu_grey", method=t.method)
+    _compare(t, t.method, lambda: [({"method": t.method}, step)])
+    return step
 
 
 def _shuffle(t: Any) -> Transform:
@@ -234,6 +239,39 @@ def _motion_blur(t: Any) -> Transform:
     return EngineOp("albu_motion_blur", side=sides, shifted=shifted, **limits)
 
 
+def _iso_alike(t: Any) -> bool:
+    """Return whether as many pixels become lighter, by as much, and hues turn as far, for fixed numbers and draws of their
+    own."""
+    two = np.full((300, 300, 3), (255, 128, 0), np.uint8)
+    two[::2] = 60
+    numbers = {"color_shift": _same(1.0), "intensity": _same(0.7)}
+    theirs = type(t)(**numbers, p=1.0)
+    theirs.set_random_seed(1)
+    step = EngineOp("albu_iso_noise", **numbers)
+    ours = single.run(step._spec(), two, 0, seed=1, dtype=None, memory_format=None, pillow=13).transpose(1, 2, 0)
+    found = []
+    for made in (theirs(image=two.copy())["image"], ours):
+        grey, coloured = made[::2, :, 0], made[1::2]
+        green = coloured[coloured[..., 2] == 0][:, 1]
+        values, counts = np.unique(grey, return_counts=True)
+        found.append(((values * 1.0).tolist(), (counts / grey.size).tolist(), float(green.mean()), float(green.std())))
+    (values, shares, mean, deviation), (values2, shares2, mean2, deviation2) = found
+    return bool(
+        values == values2
+        and np.allclose(shares, shares2, atol=0.006)
+        and abs(mean - mean2) < 0.1
+        and abs(deviation / deviation2 - 1) < 0.03
+    )
+
+
+def _iso_noise(t: Any) -> Transform:
+    limits = {"color_shift": _range(t, "color_shift", 0, 1), "intensity": _range(t, "intensity", 0, 1e6)}
+    still = {"color_shift": _same(0.0), "intensity": _same(0.0)}
+    _compare(t, "", lambda: [(still, EngineOp("albu_iso_noise", **still))])
+    _judge(t, "noise", lambda: _iso_alike(t))
+    return EngineOp("albu_iso_noise", **limits)
+
+
 def _noise(t: Any) -> Transform:
     if number(t, "noise_scale_factor") != 1:
         raise cannot(t, f"noise_scale_factor={t.noise_scale_factor!r} is not 1")
@@ -247,15 +285,52 @@ def _noise(t: Any) -> Transform:
     return EngineOp("albu_noise", grey=not is_on(t, "per_channel"), **limits)
 
 
+_FILTERS = {0: "cv_nearest", 1: "cv_linear", 3: "cv_area"}  # by OpenCV's numbers
+
+
+def _downscale(t: Any) -> Transform:
+    pair = t.interpolation_pair
+    down, up = _FILTERS.get(pair["downscale"]), _FILTERS.get(pair["upscale"])
+    if down is None or up is None:
+        raise cannot(t, f"interpolation_pair={pair!r} has others than cv2.INTER_NEAREST, INTER_LINEAR and INTER_AREA")
+
+    def pairs() -> Iterable[_Pair]:
+        for scale in (0.25, 0.5, 0.2, 0.31, 0.613, 0.77, 0.953):
+            yield {"scale_range": _same(scale), "interpolation_pair": pair}, EngineOp(
+                "albu_downscale", scale=_same(scale), down=down, up=up
+            )
+
+    limits = _range(t, "scale_range", 1e-4, 1)
+    _compare(t, (down, up), pairs)
+    return EngineOp("albu_downscale", scale=limits, down=down, up=up)
+
+
+def _compression(t: Any) -> Transform:
+    """Albumentations gives OpenCV, whose first channel is blue, arrays whose first channel is red."""
+    if t.compression_type != "jpeg":
+        raise cannot(t, f"compression_type={t.compression_type!r}")
+    limits = _whole_range(t, "quality_range", 1, 100)
+    fixed = (*range(1, 100, 7), 49, 51, 100)
+
+    def pairs() -> Iterable[_Pair]:
+        return (({"quality_range": (n, n)}, EngineOp("jpeg", quality=[n, n], swapped=True)) for n in fixed)
+
+    _compare(t, "", pairs)
+    return EngineOp("jpeg", quality=limits, swapped=True)
+
+
 register("Blur", _blur("albu_box_blur", 255))
 register("ChannelDropout", _drop_channels)
 register("ChannelShuffle", _shuffle)
 register("ColorJitter", _jitter)
+register("Downscale", _downscale)
 register("Emboss", _edges("albu_emboss", "strength", "strength"))
 register("Equalize", _equalize)
 register("GaussNoise", _noise)
 register("GaussianBlur", _gaussian_blur)
 register("HueSaturationValue", _shift_hsv)
+register("ISONoise", _iso_noise)
+register("ImageCompression", _compression)
 register("InvertImg", _invert)
 register("MedianBlur", _blur("albu_median_blur", 15))
 register("MotionBlur", _motion_blur)

@@ -13,7 +13,8 @@ from .._base.unmodified import original_of
 from .._steps.base import Compose, Transform, compile_transform, library_of, provers
 from .._steps.functions import ToRGB
 from .._steps.traced import Fork, Run, Tracer, Unproved, entry_of, explored, looks_up_plainly
-from .own_calls import Picture, function_for, known, with_step
+from .._steps.views import Views
+from .own_calls import Picture, are_independent, function_for, known, with_step
 
 
 class Proved(Compose):
@@ -119,12 +120,23 @@ def _called(transform: Any, run: Run) -> Any:
     return tracer.method(transform, "forward")(Picture())
 
 
-def prove(transform: Any) -> Proved | None:
+def _views(made: Any) -> Views | None:
+    """Return the views of an image that a list is; None if it is none."""
+    if type(made) not in (list, tuple) or len(made) < 2:
+        return None
+    rows = [_row(view) for view in made]
+    if not are_independent(made):
+        raise Unproved
+    return Views(rows)
+
+
+def prove(transform: Any) -> Proved | Views | None:
     """Return the steps that a user's function or object is; None if that cannot be proved."""
     if isinstance(transform, type) or library_of(transform) not in ("", "functions"):
         return None
     try:
-        proved = Proved(_row(explored(lambda run: _called(transform, run))))
+        made = explored(lambda run: _called(transform, run))
+        proved = _views(made) or Proved(_row(made))
         proved._spec()
     except Exception:  # whatever the code raises when it gets what it does not expect
         return None

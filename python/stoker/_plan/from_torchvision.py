@@ -6,7 +6,9 @@ torchvision is never imported here: its objects are recognised by the names of t
 
 from __future__ import annotations
 
+import functools
 import sys
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +17,7 @@ from .._base.tensors import dtype_name
 from .._steps.arguments import filter_word, interpolation_mode, op
 from .._steps.base import PRESETS, Transform, converters, proved, unknown
 from .._steps.functions import Nothing, ToRGB, step_of
+from .compare import gives, samples
 
 
 class _ToImage(Nothing):
@@ -154,6 +157,42 @@ def _elastic(t: Any) -> Transform:
     return T.ElasticTransform(t.alpha, t.sigma, **_map_options(t))
 
 
+def _iou_crop(t: Any) -> Transform:
+    if not all(0 <= scale <= 1 for scale in (t.min_scale, t.max_scale)):
+        raise NotImplementedError(f"{t!r} cannot be compiled: scales must be from 0 to 1")
+    if not 1 <= len(t.options) <= 16 or not all(0 <= option for option in t.options):
+        raise NotImplementedError(f"{t!r} cannot be compiled: there must be 1 to 16 options, none below 0")
+    if not 1 <= t.trials <= 10000:
+        raise NotImplementedError(f"{t!r} cannot be compiled: trials must be from 1 to 10000")
+    return T.RandomIoUCrop(
+        t.min_scale, t.max_scale, t.min_aspect_ratio, t.max_aspect_ratio, [min(option, 1.0) for option in t.options], t.trials
+    )
+
+
+@functools.cache
+def _writes_jpegs_alike() -> bool:
+    """Return whether what the installed torchvision makes of JPEGs, with the libjpeg that it has, is what the engine makes."""
+    torch, functional = sys.modules["torch"], sys.modules["torchvision.transforms.v2.functional"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it is deprecated
+        try:
+            for image in samples():
+                planes = torch.as_tensor(image).permute(2, 0, 1).contiguous()
+                for quality in (*range(1, 100, 7), 49, 51, 100):
+                    if not gives(T.JPEG(quality), image, functional.jpeg(planes, quality).permute(1, 2, 0).numpy()):
+                        return False
+        except Exception:  # built without libjpeg, or with other arguments
+            return False
+    return True
+
+
+def _jpeg(t: Any) -> Transform:
+    step = T.JPEG(t.quality)
+    if not _writes_jpegs_alike():
+        raise NotImplementedError(f"{t!r} cannot be compiled: the installed torchvision's JPEGs differ from the engine's")
+    return step
+
+
 _CONVERTERS: dict[str, Callable[[Any], Transform]] = {
     "AutoAugment": _auto_augment,
     "CenterCrop": lambda t: T.CenterCrop(t.size),
@@ -166,6 +205,7 @@ _CONVERTERS: dict[str, Callable[[Any], Transform]] = {
     "GaussianBlur": lambda t: T.GaussianBlur(t.kernel_size, t.sigma),
     "Grayscale": lambda t: T.Grayscale(t.num_output_channels),
     "Identity": lambda t: Nothing(),
+    "JPEG": _jpeg,
     "Lambda": _lambda,
     "Normalize": lambda t: T.Normalize(t.mean, t.std),
     "PILToTensor": lambda t: _ToImage(),
@@ -184,6 +224,7 @@ _CONVERTERS: dict[str, Callable[[Any], Transform]] = {
     "RandomErasing": _erasing,
     "RandomGrayscale": lambda t: T.RandomGrayscale(t.p),
     "RandomHorizontalFlip": lambda t: T.RandomHorizontalFlip(t.p),
+    "RandomIoUCrop": _iou_crop,
     "RandomInvert": lambda t: T.RandomInvert(t.p),
     "RandomOrder": lambda t: T.RandomOrder(list(t.transforms)),
     "RandomPhotometricDistort": lambda t: T.RandomPhotometricDistort(

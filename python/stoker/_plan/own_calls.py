@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import BuiltinMethodType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -64,8 +64,9 @@ class _PillowBlur(Transform):
 class Picture(Stand):
     """An image, and the steps that were made. It never changes: each step returns another one."""
 
-    def __init__(self, steps: tuple[Any, ...] = (), is_tensor: bool = False) -> None:
+    def __init__(self, steps: tuple[Any, ...] = (), is_tensor: bool = False, before: Picture | None = None) -> None:
         self._stoker = steps, is_tensor
+        self._stoker_line: tuple[Any, ...] = () if before is None else (*before._stoker_line, self)  # what it was made of
 
     def convert(self, mode: Any) -> Picture:
         return _then(self, {"RGB": ToRGB, "L": T.Grayscale}[mode]())
@@ -102,7 +103,7 @@ def _then(image: Any, step: Transform) -> Picture:
     if type(image) is not Picture or image._stoker[1]:
         raise Unproved
     step._wants_image = True
-    return Picture((*image._stoker[0], step))
+    return Picture((*image._stoker[0], step), before=image)
 
 
 class _Blur(Stand):
@@ -344,4 +345,22 @@ def with_step(image: Any, step: Any) -> Picture:
     if type(image) is not Picture:
         raise Unproved
     steps, is_tensor = image._stoker
-    return Picture((*steps, step), is_tensor or compile_transform(step)._makes_tensor)
+    return Picture((*steps, step), is_tensor or compile_transform(step)._makes_tensor, image)
+
+
+# Steps in which nothing is drawn, so that several views may have them in common.
+_SAME_FOR_ALL = (Nothing, ToRGB, T.CenterCrop, T.Grayscale, T.Pad, T.Resize)
+
+
+def are_independent(views: Sequence[Picture]) -> bool:
+    """Return whether no two images were made of one in which something was drawn."""
+    seen: set[int] = set()
+    for view in views:
+        line = view._stoker_line
+        ids = set(map(id, line))
+        for image in line:
+            step = compile_transform(image._stoker[0][-1])
+            if id(image) in seen and not isinstance(step, _SAME_FOR_ALL):
+                return False
+        seen |= ids
+    return True

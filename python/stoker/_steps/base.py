@@ -39,6 +39,7 @@ class Transform(SuggestsKeywords):
     _deferred = False  # makes a tensor, but only when a later op needs one (v2's ToImage)
     _wants_image = False  # fails on tensors in torchvision
     _triples = False  # makes three channels of a tensor that has one
+    _makes_views = False  # the result is a list of images
 
     def _spec(self) -> str:
         """Return this transform as part of a pipeline's text."""
@@ -121,7 +122,7 @@ class Compose(Transform):
 
     @property
     def _makes_tensor(self) -> bool:  # type: ignore[override]
-        return any(t._makes_tensor for t in _flat(self.transforms))
+        return any(t._makes_tensor for t in flat(self.transforms))
 
     def _spec(self) -> str:
         return "; ".join(self._parts(grey=False))
@@ -133,7 +134,10 @@ class Compose(Transform):
         parts: list[str] = []
         deferred = is_tensor = False
         _refuse_other_arithmetic(self.transforms)
-        for transform in _flat(self.transforms):
+        steps = list(flat(self.transforms))
+        if len(steps) > 1 and any(step._makes_views for step in steps):
+            raise Blocked([Blocker(TRANSFORM, "a step that makes several views has others beside it", "let it call them")])
+        for transform in steps:
             if transform._wants_image and is_tensor:
                 why = "a function that takes images comes after the image has become a tensor"
                 raise Blocked([Blocker(TRANSFORM, why, "move it before that")])
@@ -191,7 +195,7 @@ def changes_of(transform: Any) -> list[str]:
 
 
 # What returns the steps that a user's function or object is; None if that is not known. _plan/from_own_code.py fills it.
-provers: list[Callable[[Any], Compose | None]] = []
+provers: list[Callable[[Any], Any]] = []
 in_python: list[Callable[[Transform, Any], Any]] = []  # what calls a transform with steps that only Python has
 
 PRESETS = {"ImageClassification", "ObjectDetection", "SemanticSegmentation"}  # what weights.transforms() returns
@@ -260,7 +264,7 @@ def compile_transform(transform: Any) -> Transform:
     raise unknown(transform)
 
 
-def proved(transform: Any) -> Compose | None:
+def proved(transform: Any) -> Any:
     """Return the steps that a user's function or object has been proved to be; None if it has not."""
     return next(filter(None, (prove(transform) for prove in provers)), None)
 
@@ -302,7 +306,7 @@ def _differs_on_tensors(step: Any, name: str, is_float: bool) -> bool:
         return name != "RandomErasing" or not (is_float or step.mode == "const")
     if name in ("Pad", "RandomCrop") and ".v2" not in type(step).__module__ and not isinstance(step.fill, (int, float)):
         return True  # v1 accepts one value only for tensors
-    if name in ("RandomInvert", "RandomPosterize", "RandomSolarize", "RandomChannelPermutation"):
+    if name in ("RandomInvert", "RandomPosterize", "RandomSolarize", "RandomChannelPermutation", "JPEG"):
         return is_float or getattr(step, "threshold", 0) > 255
     if name == "RandomCrop":
         return is_float and (step.padding is not None or step.pad_if_needed)
@@ -322,11 +326,11 @@ def steps_of_libraries(transforms: Any) -> Iterator[Any]:
             yield transform
 
 
-def _flat(transforms: Any) -> Iterator[Transform]:
+def flat(transforms: Any) -> Iterator[Transform]:
     """Yield the transforms one by one, including those of nested Composes."""
     for transform in map(compile_transform, transforms):
         if isinstance(transform, Compose):
-            yield from _flat(transform.transforms)
+            yield from flat(transform.transforms)
         else:
             yield transform
 

@@ -41,7 +41,7 @@ class RandomApply(Transform):
         return "\n    ".join(lines) + "\n)"
 
 
-class _Alternatives(Transform):
+class Alternatives(Transform):
     """Transforms each of which is one op of the pipeline's text."""
 
     transforms: Sequence[Any]
@@ -61,7 +61,7 @@ class _Alternatives(Transform):
         return parts[0] if len(parts) == 1 else op("random_apply", p=1) + "{" + "; ".join(parts) + "}"
 
 
-class RandomOrder(_Alternatives):
+class RandomOrder(Alternatives):
     """Apply a list of transforms in random order.
 
     Args:
@@ -89,7 +89,7 @@ class RandomOrder(_Alternatives):
 _WEIGHTS_MOST = 16  # numbers in a list of the pipeline's text
 
 
-class RandomChoice(_Alternatives):
+class RandomChoice(Alternatives):
     """Apply one of several transforms, chosen at random for each image; or, of MixUp and CutMix, for each batch.
 
     Args:

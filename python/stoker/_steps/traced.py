@@ -15,7 +15,7 @@ import enum
 import inspect
 import math
 import numbers
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
@@ -24,6 +24,7 @@ _OUTCOMES_MOST = 16  # of one draw
 _FORKS_MOST = 64  # in one run: a loop may have no end
 _FLAGS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _OUTSIDE = ("STORE_ATTR", "DELETE_ATTR", "STORE_GLOBAL", "DELETE_GLOBAL", "DEREF", "IMPORT", "BUILD_CLASS", "MAKE_FUNCTION")
+_OF_COMPREHENSIONS = ("DEREF", "MAKE_FUNCTION")  # which share variables with the code around them
 _LOOKED_UP = ("__getattribute__", "__getattr__")
 
 
@@ -262,7 +263,7 @@ class Tracer:
         defaults = tuple(map(self.stand_for, given.__defaults__ or ()))
         made = FunctionType(given.__code__, reached, "own", defaults)
         self._run.functions[given] = made
-        for name in given.__code__.co_names:
+        for name in _names_of(given.__code__):
             if name in given.__globals__:
                 try:
                     reached[name] = self.stand_for(given.__globals__[name])
@@ -317,11 +318,27 @@ def looks_up_plainly(kind: type, libraries: tuple[type, ...]) -> bool:
     return not any(name in vars(one) for one in own for name in _LOOKED_UP)
 
 
-def _is_plain(code: CodeType) -> bool:
-    """Return whether code keeps nothing beyond the call, catches nothing, and has no way around the stand-ins."""
-    if code.co_flags & _FLAGS or code.co_freevars or code.co_cellvars or code.co_exceptiontable:
+def _is_plain(code: CodeType, is_inner: bool = False) -> bool:
+    """Return whether code keeps nothing beyond the call, catches nothing, and has no way around the stand-ins. Functions in it
+    may only be the ones that Python makes of list comprehensions: these are called where they are made."""
+    inner = _inner(code)
+    if any(one.co_name != "<listcomp>" or not _is_plain(one, is_inner=True) for one in inner):
+        return False
+    if code.co_flags & _FLAGS or code.co_exceptiontable or code.co_freevars and not is_inner:
         return False
     if any(name.startswith(("__", "_stoker")) for name in code.co_names):
         return False
+    outside = [word for word in _OUTSIDE if not (inner or is_inner) or word not in _OF_COMPREHENSIONS]
     used = {one.opname for one in dis.get_instructions(code)}
-    return not any(word in name for name in used for word in _OUTSIDE)
+    return not any(word in name for name in used for word in outside)
+
+
+def _inner(code: CodeType) -> list[CodeType]:
+    return [one for one in code.co_consts if isinstance(one, CodeType)]
+
+
+def _names_of(code: CodeType) -> Iterator[str]:
+    """Yield the names of globals that code may look up, among others."""
+    yield from code.co_names
+    for one in _inner(code):
+        yield from _names_of(one)

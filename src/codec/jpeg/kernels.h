@@ -77,6 +77,13 @@ const struct st_jpeg_kernels *st_jpeg_kernels_for(enum st_cpu_level level);
 extern const struct st_jpeg_kernels st_jpeg_kernels_c;
 void st_jpeg_interleave(uint8_t *restrict rgb, const uint8_t *restrict red,
                         const uint8_t *restrict green, const uint8_t *restrict blue, int32_t width);
-extern const uint8_t st_jpeg_natural[64]; /* from zigzag position to position in a block, row by row */
+/* From zigzag position to position in a block, row by row. */
+#define ST_JPEG_NATURAL                                                                                 \
+    {                                                                                                   \
+        0, 1, 8, 16, 9, 2, 3, 10, 17, 24, 32, 25, 18, 11, 4, 5, 12, 19, 26, 33, 40, 48, 41, 34, 27, 20, \
+            13, 6, 7, 14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51, 58,   \
+            59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63                                  \
+    }
+extern const uint8_t st_jpeg_natural[64];
 
 #endif

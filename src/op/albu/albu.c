@@ -4,6 +4,7 @@
  */
 #include "op/albu/albu.h"
 
+#include "base/functions.h"
 #include "op/colour/tables.h"
 
 #include <math.h>
@@ -61,6 +62,22 @@ void st_albu_turn_hues(uint8_t table[3][256], double by)
         table[0][v] = (uint8_t)(hue < ST_ALBU_HUES ? hue : 0);
         table[1][v] = table[2][v] = (uint8_t)v;
     }
+}
+
+/* The series of all odd powers over odd
+ * factorials, whose terms are positive. */
+double st_albu_below(double at)
+{
+    const double distance = fabs(at);
+    double term = distance, sum = distance;
+    if (distance > 7)
+        return at > 0;
+    for (int k = 3; term > sum * 1e-17; k += 2) {
+        term *= distance * distance / k;
+        sum += term;
+    }
+    const double part = sum * st_exp(-distance * distance / 2) * 0.3989422804014327; /* 1 / sqrt(2 pi) */
+    return at < 0 ? 0.5 - part : 0.5 + part;
 }
 
 int st_albu_no_memory(const char *op, struct stoker_error *err)

@@ -45,6 +45,9 @@ enum { ST_ALBU_HUES = 180 };
 /* Tables for hue, saturation and value that add to hues, which go around a circle. */
 void st_albu_turn_hues(uint8_t table[3][256], double by);
 
+/* The probability of a standard normal number below `at`. */
+double st_albu_below(double at);
+
 int st_albu_no_memory(const char *op, struct stoker_error *err);
 
 #endif

@@ -128,26 +128,52 @@ static int run_drop_channels(const void *self, struct st_rng *rng, struct st_ima
 
 /* ---- grey ---- */
 
-static const struct st_param grey_params[] = {{0}};
+enum method { WEIGHTED, LIGHT, MIDDLE, MEAN, MOST };
+
+static const char *const method_words[] = {"weighted_average", "from_lab", "desaturation",
+                                           "average",          "max",      NULL};
+
+struct grey {
+    int32_t method;
+    struct st_cv_light light;
+};
+
+static const struct st_param grey_params[] = {
+    {.name = "method",
+     .type = ST_PARAM_WORD,
+     .offset = offsetof(struct grey, method),
+     .def = WEIGHTED,
+     .words = method_words,
+     .help = "how it is made"},
+    {0},
+};
 
 static int plan_grey(void *self, struct st_shape *shape, struct st_finish_spec *finish,
                      struct stoker_error *err)
 {
-    (void)self;
+    struct grey *g = self;
+    if (g->method == LIGHT)
+        st_cv_light_make(&g->light);
     return st_plan_bytes(shape, finish, "albu_grey", err);
 }
 
 static int run_grey(const void *self, struct st_rng *rng, struct st_image *image,
                     struct stoker_error *err)
 {
+    const struct grey *g = self;
+    const struct st_cv_colour_rows *rows = rows_of(image);
+    void (*const of_method[])(uint8_t *, size_t) = {
+        [WEIGHTED] = rows->grey3, [MIDDLE] = rows->middle3, [MEAN] = rows->mean3, [MOST] = rows->most3};
     struct st_view pixels;
-    (void)self;
     (void)rng;
     if (!st_albu_changes(image) || st_image_channels(image) != CHANNELS)
         return STOKER_OK;
     const int rc = st_image_pixels(image, true, true, &pixels, err);
     for (int32_t y = 0; rc >= 0 && y < pixels.height; y++)
-        rows_of(image)->grey3(st_row(&pixels, y), (size_t)pixels.width);
+        if (g->method == LIGHT)
+            rows->light3(st_row(&pixels, y), (size_t)pixels.width, &g->light);
+        else
+            of_method[g->method](st_row(&pixels, y), (size_t)pixels.width);
     return rc;
 }
 
@@ -162,4 +188,4 @@ static int run_grey(const void *self, struct st_rng *rng, struct st_image *image
 OP(shift_hsv, sizeof(struct shift_hsv),
    "adds random numbers to hue, saturation and value, as Albumentations does");
 OP(drop_channels, sizeof(struct drop_channels), "fills random channels, as Albumentations does");
-OP(grey, 1, "makes all channels the grey value, as Albumentations does");
+OP(grey, sizeof(struct grey), "makes all channels the grey value, as Albumentations does");

@@ -5,10 +5,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "base/functions.h"
 #include "op/albu/albu.h"
-
-#include <math.h>
 
 static const char name[] = "albu_noise";
 
@@ -51,22 +48,6 @@ static int plan(void *self, struct st_shape *shape, struct st_finish_spec *finis
 enum { BITS = 10, PLACES = 1 << BITS, FRACTION = 32 - BITS, MOST = 255 };
 enum { KINDS = 2 * MOST + 1 }; /* from -255 to 255: what is beyond makes the same bytes */
 
-/* The probability of a standard normal number below `at`: the series of all odd powers over odd
- * factorials, whose terms are positive. */
-static double below(double at)
-{
-    const double distance = fabs(at);
-    double term = distance, sum = distance;
-    if (distance > 7)
-        return at > 0;
-    for (int k = 3; term > sum * 1e-17; k += 2) {
-        term *= distance * distance / k;
-        sum += term;
-    }
-    const double part = sum * st_exp(-distance * distance / 2) * 0.3989422804014327; /* 1 / sqrt(2 pi) */
-    return at < 0 ? 0.5 - part : 0.5 + part;
-}
-
 struct numbers {
     uint32_t keep[PLACES]; /* a fraction below this keeps the place's own number */
     int16_t own[PLACES], other[PLACES];
@@ -79,7 +60,9 @@ static void make_numbers(struct numbers *n, double mean, double std)
     uint16_t little[PLACES], much[PLACES], littles = 0, muches = 0;
     for (int k = 0; k < KINDS; k++) {
         const double edge = k < MOST ? k - MOST : k - MOST + 1; /* fractions are left out */
-        const double until = k == KINDS - 1 ? 1 : std > 0 ? below((edge - mean) / std) : edge > mean;
+        const double until = k == KINDS - 1 ? 1
+                             : std > 0      ? st_albu_below((edge - mean) / std)
+                                            : edge > mean;
         share[k] = (until - before) * PLACES;
         before = until;
     }

@@ -160,24 +160,6 @@ static int move(const struct timm_augment *a, double level, struct st_rng *rng, 
 
 /* ---- changing values ---------------------------------------------------------------------------- */
 
-/* Adds to the values below 128. This is not recorded: pixels are made before, mirrored or not. */
-static int add_to_dark(struct st_image *image, int32_t added, struct stoker_error *err)
-{
-    struct st_view pixels;
-    const int rc = st_image_pixels(image, true, true, &pixels, err);
-    if (rc < 0)
-        return rc;
-    const size_t count = (size_t)pixels.width * (size_t)pixels.channels;
-    for (int32_t y = 0; y < pixels.height; y++) {
-        uint8_t *row = st_row(&pixels, y);
-        for (size_t i = 0; i < count; i++) {
-            const int32_t sum = row[i] + added;
-            row[i] = row[i] >= 128 ? row[i] : sum > 255 ? 255 : (uint8_t)sum;
-        }
-    }
-    return STOKER_OK;
-}
-
 /* The standard deviation of a blur, from `low` to 2. */
 static double blurred_by(enum change change, double level, struct st_rng *rng)
 {
@@ -219,6 +201,9 @@ static struct st_pending recorded(enum change change, double level, struct st_rn
     case POSTERIZE: return posterized(trunc(level * 4));
     case POSTERIZE_INCREASING: return posterized(4 - trunc(level * 4));
     case POSTERIZE_ORIGINAL: return posterized(trunc(level * 4) + 4);
+    case SOLARIZE_ADD:
+        return (struct st_pending){.kind = ST_PENDING_LIGHTEN,
+                                   .level = (uint32_t)fmin(128, trunc(level * 110))};
     case SOLARIZE: return solarized(fmin(256, trunc(level * 256)));
     case SOLARIZE_INCREASING: return solarized(256 - fmin(256, trunc(level * 256)));
     case DESATURATE:
@@ -237,7 +222,6 @@ static int run(const void *self, struct st_rng *rng, struct st_image *image, str
     if (!(st_rng_f64(rng) < a->p))
         return STOKER_OK;
     const double level = draw_level(a, rng);
-    const bool target = image->numbers || image->boxes; /* values of targets do not change */
     switch (a->change) {
     case ROTATE:
     case SHEAR_X:
@@ -246,8 +230,6 @@ static int run(const void *self, struct st_rng *rng, struct st_image *image, str
     case TRANSLATE_Y:
     case TRANSLATE_X_REL:
     case TRANSLATE_Y_REL: return move(a, level, rng, image, err);
-    case SOLARIZE_ADD:
-        return target ? STOKER_OK : add_to_dark(image, (int32_t)fmin(128, trunc(level * 110)), err);
     case GAUSSIAN_BLUR:
     case GAUSSIAN_BLUR_RAND:
         return st_pillow_blur(image, blurred_by((enum change)a->change, level, rng), name, err);

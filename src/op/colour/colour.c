@@ -39,19 +39,6 @@ float st_colour_mean(const struct st_colour_rows *rows, const struct st_view *pi
     return (float)(int32_t)(mean + 0.5);
 }
 
-void st_colour_saturation(const struct st_colour_rows *rows, const struct st_view *pixels, float factor)
-{
-    for (int32_t y = 0; pixels->channels == 3 && y < pixels->height; y++)
-        rows->saturate(st_row(pixels, y), (size_t)pixels->width, factor);
-}
-
-void st_colour_hue(const struct st_colour_rows *rows, const struct st_view *pixels, float factor)
-{
-    const uint8_t shift = st_hue_shift(factor);
-    for (int32_t y = 0; pixels->channels == 3 && y < pixels->height; y++)
-        rows->hue(st_row(pixels, y), (size_t)pixels->width, shift);
-}
-
 void st_colour_grey(const struct st_colour_rows *rows, const struct st_view *pixels,
                     const struct st_view *out)
 {
@@ -69,22 +56,13 @@ void st_colour_triple(const struct st_view *pixels, const struct st_view *out)
     }
 }
 
-void st_colour_grey3(const struct st_colour_rows *rows, const struct st_view *pixels)
-{
-    for (int32_t y = 0; y < pixels->height; y++)
-        rows->grey3(st_row(pixels, y), (size_t)pixels->width);
-}
-
-void st_colour_permute(const struct st_view *pixels, uint32_t order)
+void st_colour_permute(uint8_t *row, int32_t width, uint32_t order)
 {
     const uint32_t r = order & 15, g = order >> 4 & 15, b = order >> 8 & 15;
-    for (int32_t y = 0; pixels->channels == 3 && y < pixels->height; y++) {
-        uint8_t *px = st_row(pixels, y);
-        for (int32_t x = 0; x < pixels->width; x++, px += 3) {
-            const uint8_t red = px[r], green = px[g], blue = px[b];
-            px[0] = red;
-            px[1] = green;
-            px[2] = blue;
-        }
+    for (int32_t x = 0; x < width; x++, row += 3) {
+        const uint8_t red = row[r], green = row[g], blue = row[b];
+        row[0] = red;
+        row[1] = green;
+        row[2] = blue;
     }
 }

@@ -4,21 +4,13 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "op/colour/blur_rows.h"
 #include "op/colour/colour.h"
+#include "op/colour/formulas.h"
 #include "op/colour/replace.h"
+#include "op/colour/rgb_rows.h"
 
 #include <string.h>
-
-enum { CHUNK = 128 }; /* pixels split into planes at a time */
-
-struct planes {
-    float r[CHUNK], g[CHUNK], b[CHUNK];
-};
-
-static inline uint32_t luma(uint32_t r, uint32_t g, uint32_t b)
-{
-    return (19595 * r + 38470 * g + 7471 * b + 0x8000) >> 16;
-}
 
 /* Pillow's blend: two rounded operations, or one where its compiler fused them; then truncation. */
 static inline float blended(float from, float to, float factor)
@@ -36,24 +28,6 @@ static void blend(uint8_t *restrict row, size_t count, float level, float factor
 {
     for (size_t i = 0; i < count; i++)
         row[i] = (uint8_t)(int32_t)blended(level, row[i], factor);
-}
-
-static void split(struct planes *restrict p, const uint8_t *restrict row, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        p->r[i] = row[3 * i];
-        p->g[i] = row[3 * i + 1];
-        p->b[i] = row[3 * i + 2];
-    }
-}
-
-static void join(uint8_t *restrict row, const struct planes *restrict p, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        row[3 * i] = (uint8_t)(int32_t)p->r[i];
-        row[3 * i + 1] = (uint8_t)(int32_t)p->g[i];
-        row[3 * i + 2] = (uint8_t)(int32_t)p->b[i];
-    }
 }
 
 static void saturate(uint8_t *row, size_t count, float factor)
@@ -93,8 +67,16 @@ static inline vec either(ivec which, vec yes, vec no)
     return (vec)(((ivec)yes & which) | ((ivec)no & ~which));
 }
 
+#if defined(__AVX512F__)
+static inline vec least(vec a, vec b) { return (vec)_mm512_min_ps((__m512)a, (__m512)b); }
+static inline vec most(vec a, vec b) { return (vec)_mm512_max_ps((__m512)a, (__m512)b); }
+#elif defined(__AVX2__)
+static inline vec least(vec a, vec b) { return (vec)_mm256_min_ps((__m256)a, (__m256)b); }
+static inline vec most(vec a, vec b) { return (vec)_mm256_max_ps((__m256)a, (__m256)b); }
+#else
 static inline vec least(vec a, vec b) { return either(a < b, a, b); }
 static inline vec most(vec a, vec b) { return either(a > b, a, b); }
+#endif
 static inline vec whole(vec a) { return __builtin_convertvector(__builtin_convertvector(a, ivec), vec); }
 
 /* Hue, 0 to 255. The middle channel's position between the other two takes one rounded division; the
@@ -157,36 +139,6 @@ static void hue(uint8_t *row, size_t count, uint8_t shift)
     }
 }
 
-/* ---- grey --------------------------------------------------------------------------------------- */
-
-static void grey(uint8_t *restrict to, const uint8_t *restrict row, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        to[i] = (uint8_t)luma(row[3 * i], row[3 * i + 1], row[3 * i + 2]);
-}
-
-static void grey3(uint8_t *row, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        row[3 * i] = row[3 * i + 1] = row[3 * i + 2] =
-            (uint8_t)luma(row[3 * i], row[3 * i + 1], row[3 * i + 2]);
-}
-
-static uint64_t grey_sum(const uint8_t *row, size_t count)
-{
-    uint64_t total = 0;
-    while (count) { /* in parts whose sum fits into 32 bits */
-        const size_t n = count < 1 << 20 ? count : 1 << 20;
-        uint32_t sum = 0;
-        for (size_t i = 0; i < n; i++)
-            sum += luma(row[3 * i], row[3 * i + 1], row[3 * i + 2]);
-        total += sum;
-        row += 3 * n;
-        count -= n;
-    }
-    return total;
-}
-
 /* ---- values -------------------------------------------------------------------------------------- */
 
 /* Neighbours are often equal, and adding to what was just stored takes long: they are counted apart. */
@@ -234,30 +186,40 @@ static void histogram(const struct st_view *pixels, uint64_t (*count_of)[256])
     }
 }
 
+enum { SHARP = 256 }; /* values at a time */
+
 /* A thirteenth of the sum of 3 x 3 values, the middle one counted five times; rounded. This is never a
- * tie, so it is what Pillow's sum of floats is rounded to. */
-static inline void soften(uint8_t *restrict out, const uint8_t *above, const uint8_t *row,
-                          const uint8_t *below, size_t count, ptrdiff_t next)
+ * tie, so it is what Pillow's sum of floats is rounded to. `sums` are those of three values in a
+ * column. */
+static inline void soften(uint16_t *restrict soft, const uint16_t *restrict sums,
+                          const uint8_t *restrict row, size_t count, ptrdiff_t next)
 {
     for (ptrdiff_t i = 0; i < (ptrdiff_t)count; i++) {
-        const uint16_t sum =
-            (uint16_t)(above[i - next] + above[i] + above[i + next] + row[i - next] + 5 * row[i] +
-                       row[i + next] + below[i - next] + below[i] + below[i + next] + 6);
-        out[i] = (uint8_t)((uint32_t)sum * 5042 >> 16); /* divided by 13: exact up to 6,553 */
+        const uint16_t sum = (uint16_t)(sums[i - next] + sums[i] + sums[i + next] + 4 * row[i] + 6);
+        soft[i] = (uint16_t)((uint32_t)sum * 5042 >> 16); /* divided by 13: exact up to 6,553 */
     }
+}
+
+static inline void sharpen_some(uint8_t *restrict out, const uint8_t *restrict above,
+                                const uint8_t *restrict row, const uint8_t *restrict below, size_t count,
+                                int32_t channels, float factor)
+{
+    uint16_t sums[SHARP + 2 * 4], soft[SHARP];
+    const ptrdiff_t next = channels;
+    for (ptrdiff_t i = -next; i < (ptrdiff_t)count + next; i++)
+        sums[i + next] = (uint16_t)(above[i] + row[i] + below[i]);
+    soften(soft, sums + next, row, count, next);
+    for (size_t i = 0; i < count; i++)
+        out[i] = (uint8_t)(int32_t)blended(soft[i], row[i], factor);
 }
 
 static void sharpen(uint8_t *out, const uint8_t *above, const uint8_t *row, const uint8_t *below,
                     size_t count, int32_t channels, float factor)
 {
-    uint8_t soft[4 * CHUNK];
     const size_t end = count - (size_t)channels;
-    for (size_t at = (size_t)channels; at < end; at += sizeof soft) {
-        const size_t n = end - at < sizeof soft ? end - at : sizeof soft;
-        soften(soft, above + at, row + at, below + at, n, channels);
-        for (size_t i = 0; i < n; i++)
-            out[at + i] = (uint8_t)(int32_t)blended(soft[i], row[at + i], factor);
-    }
+    for (size_t at = (size_t)channels; at < end; at += SHARP)
+        sharpen_some(out + at, above + at, row + at, below + at, end - at < SHARP ? end - at : SHARP,
+                     channels, factor);
 }
 
 /* ---- boxes --------------------------------------------------------------------------------------- */
@@ -303,7 +265,15 @@ const struct st_colour_rows ST_COLOUR_ROWS = {
     .grey3 = grey3,
     .grey_sum = grey_sum,
     .replace = replace,
+    .fold = fold,
+    .line = line,
+#if defined(__AVX2__)
+    .line_is_fast = true,
+#endif
+    .extent = extent,
     .histogram = histogram,
     .sharpen = sharpen,
     .box = box,
+    .blur_down = blur_down,
+    .blur_across = blur_across,
 };

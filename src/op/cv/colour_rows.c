@@ -123,6 +123,40 @@ static void grey3(uint8_t *rgb, size_t count)
         rgb[i] = rgb[i + 1] = rgb[i + 2] = (uint8_t)grey_of(rgb[i], rgb[i + 1], rgb[i + 2]);
 }
 
+static inline int32_t least_of(int32_t a, int32_t b) { return a < b ? a : b; }
+static inline int32_t most_of(int32_t a, int32_t b) { return a > b ? a : b; }
+
+static void middle3(uint8_t *rgb, size_t count)
+{
+    for (size_t i = 0; i < 3 * count; i += 3) {
+        const int32_t r = rgb[i], g = rgb[i + 1], b = rgb[i + 2];
+        const int32_t sum = most_of(most_of(r, g), b) + least_of(least_of(r, g), b);
+        rgb[i] = rgb[i + 1] = rgb[i + 2] = (uint8_t)(sum / 2);
+    }
+}
+
+static void mean3(uint8_t *rgb, size_t count)
+{
+    for (size_t i = 0; i < 3 * count; i += 3)
+        rgb[i] = rgb[i + 1] = rgb[i + 2] = (uint8_t)((rgb[i] + rgb[i + 1] + rgb[i + 2]) / 3);
+}
+
+static void most3(uint8_t *rgb, size_t count)
+{
+    for (size_t i = 0; i < 3 * count; i += 3)
+        rgb[i] = rgb[i + 1] = rgb[i + 2] = (uint8_t)most_of(most_of(rgb[i], rgb[i + 1]), rgb[i + 2]);
+}
+
+/* Factors of sRGB's luminance with 12 fractional bits. */
+static void light3(uint8_t *rgb, size_t count, const struct st_cv_light *light)
+{
+    for (size_t i = 0; i < 3 * count; i += 3) {
+        const int32_t r = light->linear[rgb[i]], g = light->linear[rgb[i + 1]],
+                      b = light->linear[rgb[i + 2]];
+        rgb[i] = rgb[i + 1] = rgb[i + 2] = light->light[(871 * r + 2929 * g + 296 * b + 2048) >> 12];
+    }
+}
+
 static inline int32_t nearest_byte(float value)
 {
     const float above = value > 0 ? value : 0;
@@ -176,6 +210,10 @@ const struct st_cv_colour_rows ST_CV_ROWS = {
     .through_hsv = through_hsv,
     .grey = grey,
     .grey3 = grey3,
+    .middle3 = middle3,
+    .mean3 = mean3,
+    .most3 = most3,
+    .light3 = light3,
     .saturate = saturate,
     .to_ycrcb = to_ycrcb,
     .from_ycrcb = from_ycrcb,

@@ -37,6 +37,7 @@ struct st_cv_call {
     uint32_t count;
     struct st_bytes table[ST_CV_TABLES]; /* of the op: numbers for each value or pixel */
     uint32_t tables;
+    double factor; /* resizes: 0, or what the sides were multiplied by and rounded, OpenCV's fx and fy */
     struct st_arena *arena; /* for scratch memory */
     enum st_cpu_level level;
 };

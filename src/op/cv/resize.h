@@ -74,7 +74,10 @@ const uint8_t *st_cv_windows_pick(const struct st_cv_windows *windows, int32_t g
 /* Checks what all resizes need; `op` is the op's name. */
 int st_cv_resize_check(const struct st_cv_call *call, const char *op, struct stoker_error *err);
 /* Input pixels for each output pixel, as OpenCV computes them. */
-static inline double st_cv_scale(int32_t in, int32_t out) { return 1. / ((double)out / in); }
+static inline double st_cv_scale(const struct st_cv_call *call, int32_t in, int32_t out)
+{
+    return 1. / (call->factor > 0 ? call->factor : (double)out / in);
+}
 /* Copies where both sizes are the same; true if it did. */
 bool st_cv_resize_copied(const struct st_cv_call *call);
 /* Linear, or what stands for the area where an axis becomes longer. */

@@ -66,7 +66,7 @@ static bool make_plan(struct st_cv_area *plan, const struct st_cv_resize_rows *r
 {
     const int32_t channels = call->in.channels, size = call->in.width;
     const int64_t values = (int64_t)call->out.width * channels;
-    const double scale = st_cv_scale(size, call->out.width);
+    const double scale = st_cv_scale(call, size, call->out.width);
     const size_t count = (size_t)values;
     int32_t taps = 1;
     for (int32_t x = 0; x < call->out.width; x++) {
@@ -105,7 +105,7 @@ static bool make_plan(struct st_cv_area *plan, const struct st_cv_resize_rows *r
 static int resize_by_area(const struct st_cv_call *call, const char *op, struct stoker_error *err)
 {
     const struct st_cv_resize_rows *rows = st_cv_resize_rows_for(call->level);
-    const double scale = st_cv_scale(call->in.height, call->out.height);
+    const double scale = st_cv_scale(call, call->in.height, call->out.height);
     struct st_cv_area plan;
     if (!make_plan(&plan, rows, call))
         return st_cv_no_memory(op, err);

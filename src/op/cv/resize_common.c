@@ -61,10 +61,15 @@ const uint8_t *st_cv_windows_pick(const struct st_cv_windows *windows, int32_t g
 
 int st_cv_resize_check(const struct st_cv_call *call, const char *op, struct stoker_error *err)
 {
-    if (call->in.channels == call->out.channels)
-        return STOKER_OK;
-    return st_fail(err, STOKER_EINVAL, "%s: the input has %d channels, and the result %d", op,
-                   call->in.channels, call->out.channels);
+    const double factor = call->factor;
+    if (call->in.channels != call->out.channels)
+        return st_fail(err, STOKER_EINVAL, "%s: the input has %d channels, and the result %d", op,
+                       call->in.channels, call->out.channels);
+    if (factor != 0 && !(rint(call->in.width * factor) == call->out.width &&
+                         rint(call->in.height * factor) == call->out.height))
+        return st_fail(err, STOKER_EINVAL, "%s: %d x %d is not %g times %d x %d", op, call->out.width,
+                       call->out.height, factor, call->in.width, call->in.height);
+    return STOKER_OK;
 }
 
 bool st_cv_resize_copied(const struct st_cv_call *call)
@@ -77,35 +82,50 @@ bool st_cv_resize_copied(const struct st_cv_call *call)
     return true;
 }
 
-static bool whole_step(int32_t in, int32_t out, int32_t *step)
+static bool whole_step(const struct st_cv_call *call, int32_t in, int32_t out, int32_t *step)
 {
-    const double scale = st_cv_scale(in, out);
+    const double scale = st_cv_scale(call, in, out);
     *step = (int32_t)lrint(scale);
     return fabs(scale - *step) < DBL_EPSILON;
 }
 
 bool st_cv_whole_steps(const struct st_cv_call *call, int32_t *step_x, int32_t *step_y)
 {
-    const bool x = whole_step(call->in.width, call->out.width, step_x);
-    return whole_step(call->in.height, call->out.height, step_y) && x;
+    const bool x = whole_step(call, call->in.width, call->out.width, step_x);
+    return whole_step(call, call->in.height, call->out.height, step_y) && x;
 }
 
-/* The mean of a block of pixels; the product in float32 is what OpenCV rounds. */
-static void mean_row(const struct st_cv_call *call, int32_t y, int32_t step_x, int32_t step_y)
+static int32_t sum_of(const struct st_cv_call *call, int32_t x, int32_t y, int32_t width, int32_t height,
+                      int32_t channel)
 {
     const int32_t channels = call->in.channels;
+    int32_t sum = 0;
+    for (int32_t j = 0; j < height; j++) {
+        const uint8_t *in = st_row(&call->in, y + j) + x * channels + channel;
+        for (int32_t i = 0; i < width; i++)
+            sum += in[i * channels];
+    }
+    return sum;
+}
+
+/* The mean of a block of pixels; the product in float32 is what OpenCV rounds. Of blocks that do not lie
+ * in the image whole, as there are with a factor, it divides what does. */
+static void mean_row(const struct st_cv_call *call, int32_t y, int32_t from, int32_t step_x,
+                     int32_t step_y)
+{
+    const int32_t channels = call->in.channels, top = y * step_y, below = call->in.height - top;
+    const int32_t height = below < step_y ? below : step_y;
     const float scale = 1.f / (float)(step_x * step_y);
-    uint8_t *out = st_row(&call->out, y);
-    for (int32_t x = 0; x < call->out.width; x++)
+    uint8_t *out = st_row(&call->out, y) + from * channels;
+    for (int32_t x = from; x < call->out.width; x++) {
+        const int32_t left = x * step_x, behind = call->in.width - left;
+        const int32_t width = behind < step_x ? behind : step_x;
         for (int32_t c = 0; c < channels; c++) {
-            int32_t sum = 0;
-            for (int32_t j = 0; j < step_y; j++) {
-                const uint8_t *in = st_row(&call->in, y * step_y + j) + x * step_x * channels + c;
-                for (int32_t i = 0; i < step_x; i++)
-                    sum += in[i * channels];
-            }
-            *out++ = (uint8_t)lrintf((float)sum * scale);
+            const float sum = (float)sum_of(call, left, top, width, height, c);
+            const bool whole = width == step_x && height == step_y;
+            *out++ = (uint8_t)lrintf(whole ? sum * scale : sum / (float)(width * height));
         }
+    }
 }
 
 int st_cv_resize_wholly(const struct st_cv_call *call, int32_t step_x, int32_t step_y, const char *op,
@@ -118,10 +138,12 @@ int st_cv_resize_wholly(const struct st_cv_call *call, int32_t step_x, int32_t s
         return st_fail(err, STOKER_EUNSUPPORTED, "%s: means of %d x %d pixels are not made here", op,
                        step_x, step_y);
     for (int32_t y = 0; y < call->out.height; y++)
-        if (halves)
+        if (halves && 2 * y + 1 < call->in.height) {
             rows->halve(st_row(&call->out, y), st_row(&call->in, 2 * y), st_row(&call->in, 2 * y + 1),
-                        call->out.width, call->in.channels);
-        else
-            mean_row(call, y, step_x, step_y);
+                        call->in.width / 2, call->in.channels);
+            mean_row(call, y, call->in.width / 2, step_x, step_y);
+        } else {
+            mean_row(call, y, 0, step_x, step_y);
+        }
     return STOKER_OK;
 }

@@ -52,7 +52,7 @@ static bool make_plan(struct st_cv_linear *plan, const struct st_cv_resize_rows 
 {
     const int32_t channels = call->in.channels, last = call->in.width - 1;
     const int64_t values = (int64_t)call->out.width * channels;
-    const double scale = st_cv_scale(call->in.width, call->out.width);
+    const double scale = st_cv_scale(call, call->in.width, call->out.width);
     const size_t count = (size_t)values;
     int32_t *first = st_arena_take(call->arena, count * sizeof *first);
     int32_t *second = st_arena_take(call->arena, count * sizeof *second);
@@ -92,7 +92,7 @@ int st_cv_resize_linearly(const struct st_cv_call *call, bool area, const char *
                           struct stoker_error *err)
 {
     const struct st_cv_resize_rows *rows = st_cv_resize_rows_for(call->level);
-    const double scale = st_cv_scale(call->in.height, call->out.height);
+    const double scale = st_cv_scale(call, call->in.height, call->out.height);
     struct st_cv_linear plan;
     if (!make_plan(&plan, rows, call, area))
         return st_cv_no_memory(op, err);

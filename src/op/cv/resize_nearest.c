@@ -20,7 +20,7 @@ static bool make_plan(struct st_cv_nearest *plan, const struct st_cv_resize_rows
 {
     const struct st_view *in = &call->in, *out = &call->out;
     const int32_t channels = in->channels;
-    const double scale = st_cv_scale(in->width, out->width);
+    const double scale = st_cv_scale(call, in->width, out->width);
     const int64_t values = (int64_t)out->width * channels;
     int32_t *pixels = st_arena_take(call->arena, (size_t)out->width * sizeof *pixels);
     int32_t *first = st_arena_take(call->arena, (size_t)values * sizeof *first);
@@ -44,7 +44,7 @@ static int run(const struct st_cv_call *call, struct stoker_error *err)
 {
     const struct st_view *in = &call->in, *out = &call->out;
     const struct st_cv_resize_rows *rows = st_cv_resize_rows_for(call->level);
-    const double scale = st_cv_scale(in->height, out->height);
+    const double scale = st_cv_scale(call, in->height, out->height);
     struct st_cv_nearest plan;
     int rc = st_cv_resize_check(call, NAME, err);
     if (rc || st_cv_resize_copied(call))

@@ -150,20 +150,35 @@ static struct axis main_run(const struct axis *axis, int32_t *start)
 
 /* ---- pixels ------------------------------------------------------------------------------------- */
 
-static void put_pixels(uint8_t *to, const uint8_t *row, const struct axis *columns, int32_t begin,
-                       int32_t end, uint32_t first, const uint8_t *fill, size_t channels)
+static void put_each(uint8_t *to, const uint8_t *row, const struct axis *columns, int32_t begin,
+                     int32_t end, uint32_t first, const uint8_t *fill, size_t channels)
 {
     for (int32_t x = begin; x < end; x++) {
         const int32_t from = columns->from[x];
         const uint8_t *pixel = from == FILL ? fill : row + ((uint32_t)from - first) * channels;
-        memcpy(to + (size_t)x * channels, pixel, channels);
+        for (size_t c = 0; c < channels; c++)
+            to[(size_t)x * channels + c] = pixel[c];
     }
 }
 
+static void put_pixels(uint8_t *to, const uint8_t *row, const struct axis *columns, int32_t begin,
+                       int32_t end, uint32_t first, const uint8_t *fill, size_t channels)
+{
+    if (channels == 3) /* a constant where it is inlined */
+        put_each(to, row, columns, begin, end, first, fill, 3);
+    else
+        put_each(to, row, columns, begin, end, first, fill, channels);
+}
+
+/* Copies what is filled already behind it, twice as much each time. */
 static void fill_row(uint8_t *row, int32_t width, const uint8_t *fill, size_t channels)
 {
-    for (int32_t x = 0; x < width; x++)
-        memcpy(row + (size_t)x * channels, fill, channels);
+    const size_t bytes = (size_t)width * channels;
+    memcpy(row, fill, channels);
+    for (size_t done = channels, more; done < bytes; done += more) {
+        more = done < bytes - done ? done : bytes - done;
+        memcpy(row + done, row, more);
+    }
 }
 
 /* `in` starts at `corner` of the image that the axes refer to. */

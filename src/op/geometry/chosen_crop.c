@@ -9,18 +9,10 @@ int st_image_crop_chosen(const void *self, struct st_rng *rng, struct st_image *
                                        struct st_region *out, struct stoker_error *err),
                          const char *guide, struct stoker_error *err)
 {
-    struct st_choices *choices = &image->work->choices;
-    const struct st_region *known = st_choice_of(choices, self);
-    struct st_region region;
-    if (known)
-        return st_image_crop(image, *known, err);
-    if (!choices->guided)
-        return st_fail(err, STOKER_EINVAL, "the part is chosen by %s, which these samples do not have",
+    struct st_region *crop = image->chosen;
+    if (!crop)
+        return st_fail(err, STOKER_EINVAL, "the crop depends on the %s, and there is an image alone",
                        guide);
-    if (!is_guide) /* an image alone, to see whether JPEG hardware can decode it */
-        return st_fail(err, STOKER_EUNSUPPORTED, "%s must come before the image", guide);
-    int rc = choose(self, rng, image, &region, err);
-    if (rc >= 0)
-        rc = st_choice_add(choices, self, region, err);
-    return rc < 0 ? rc : st_image_crop(image, region, err);
+    const int rc = is_guide ? choose(self, rng, image, crop, err) : STOKER_OK;
+    return rc < 0 ? rc : st_image_crop(image, *crop, err);
 }

@@ -46,14 +46,13 @@ static int choose(const void *self, struct st_rng *rng, struct st_image *guide, 
 
 static int run(const void *self, struct st_rng *rng, struct st_image *image, struct stoker_error *err)
 {
-    const bool is_guide = image->boxes && !image->boxes->points;
+    const bool is_guide = image->boxes && image->boxes->box; /* not of key points */
     return st_image_crop_chosen(self, rng, image, is_guide, choose, "boxes", err);
 }
 
 const struct st_op st_op_crop_around_boxes = {
     .name = "crop_around_boxes",
     .help = "crops a random part with all boxes, or the whole image if there are none",
-    .self_size = 1, /* choices are found by it */
     .params = params,
     .plan = plan,
     .run = run,

@@ -104,7 +104,8 @@ static int choose(const void *self, struct st_rng *rng, struct st_image *guide, 
 
 static int run(const void *self, struct st_rng *rng, struct st_image *image, struct stoker_error *err)
 {
-    return st_image_crop_chosen(self, rng, image, image->numbers != NULL, choose, "a mask", err);
+    return st_image_crop_chosen(self, rng, image, image->numbers && !image->numbers->bits, choose,
+                                "mask", err);
 }
 
 const struct st_op st_op_crop_to_mask = {

@@ -103,4 +103,5 @@ const struct st_op st_op_random_affine = {
     .params = params,
     .plan = plan,
     .run = run,
+    .pending = true,
 };

@@ -74,4 +74,5 @@ const struct st_op st_op_random_perspective = {
     .params = params,
     .plan = plan,
     .run = run,
+    .pending = true,
 };

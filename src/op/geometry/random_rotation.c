@@ -59,4 +59,5 @@ const struct st_op st_op_random_rotation = {
     .params = params,
     .plan = plan,
     .run = run,
+    .pending = true,
 };

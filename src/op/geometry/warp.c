@@ -1,7 +1,7 @@
-/* warp.c - rotations, affine and perspective maps of images, byte for byte as Pillow's x86-64 builds
+/* warp.c - rotations, affine and perspective maps of images
  *
- * A row of the result has a part that certainly comes from inside the image, for which warp_rows.c has
- * loops without tests; the pixels around it are tested one by one, and the rest is filled.
+ * A map that leaves an image its size is recorded, as ops on values are; another one is made at once,
+ * and so are those of masks and boxes.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,126 +9,11 @@
 
 #include "op/geometry/warp_boxes.h"
 #include "op/geometry/warp_nearest.h"
-#include "op/geometry/warp_span.h"
+#include "op/geometry/warp_pixels.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
-
-/* ---- pixels near the border --------------------------------------------------------------------- */
-
-struct patch {
-    const struct st_view *in;
-    struct st_point from;
-    uint8_t *out;
-};
-
-static int32_t clipped(int64_t at, int32_t count)
-{
-    return at < 0 ? 0 : at < count ? (int32_t)at : count - 1;
-}
-
-static const uint8_t *pixel_at(const struct st_view *in, int64_t x, int64_t y)
-{
-    return st_row(in, clipped(y, in->height)) + (ptrdiff_t)clipped(x, in->width) * in->channels;
-}
-
-static void put_nearest(const struct patch *p)
-{
-    memcpy(p->out, pixel_at(p->in, (int64_t)p->from.x, (int64_t)p->from.y), (size_t)p->in->channels);
-}
-
-static void put_bilinear(const struct patch *p)
-{
-    const double x = floor(p->from.x - 0.5), y = floor(p->from.y - 0.5);
-    const double right = p->from.x - 0.5 - x, down = p->from.y - 0.5 - y;
-    const uint8_t *pixel[2][2];
-    for (int j = 0; j < 2; j++)
-        for (int i = 0; i < 2; i++)
-            pixel[j][i] = pixel_at(p->in, (int64_t)x + i, (int64_t)y + j);
-    for (int32_t c = 0; c < p->in->channels; c++) {
-        const double above = st_warp_linear(pixel[0][0][c], pixel[0][1][c], right);
-        const double below = st_warp_linear(pixel[1][0][c], pixel[1][1][c], right);
-        p->out[c] = (uint8_t)(int32_t)(above + (below - above) * down);
-    }
-}
-
-static void put_bicubic(const struct patch *p)
-{
-    const double x = floor(p->from.x - 0.5), y = floor(p->from.y - 0.5);
-    const double right = p->from.x - 0.5 - x, down = p->from.y - 0.5 - y;
-    for (int32_t c = 0; c < p->in->channels; c++) {
-        double row[4];
-        for (int j = 0; j < 4; j++) {
-            double v[4];
-            for (int i = 0; i < 4; i++)
-                v[i] = pixel_at(p->in, (int64_t)x - 1 + i, (int64_t)y - 1 + j)[c];
-            row[j] = st_warp_cubic(v[0], v[1], v[2], v[3], right);
-        }
-        p->out[c] = st_warp_byte(st_warp_cubic(row[0], row[1], row[2], row[3], down));
-    }
-}
-
-/* ---- rows --------------------------------------------------------------------------------------- */
-
-struct filter {
-    void (*row)(const struct st_warp_line *line);
-    void (*put)(const struct patch *patch);
-    double reach; /* of points this far inside, all pixels that are needed exist */
-};
-
-static struct filter filter_of(const struct st_warp_rows *rows, enum st_filter filter)
-{
-    if (filter == ST_FILTER_BICUBIC)
-        return (struct filter){rows->bicubic, put_bicubic, 1.5};
-    if (filter == ST_FILTER_BILINEAR)
-        return (struct filter){rows->bilinear, put_bilinear, 0.5};
-    return (struct filter){rows->nearest, put_nearest, 0};
-}
-
-/* Tests each pixel; all are filled already. */
-static void put_part(const struct filter *filter, const struct st_warp_line *line,
-                     struct st_warp_span part)
-{
-    const struct st_view *in = line->in;
-    for (int32_t x = part.begin; x < part.end; x++) {
-        const struct st_point from = st_warp_source(line->map, line->perspective, x, line->y);
-        if (from.x >= 0 && from.x < in->width && from.y >= 0 && from.y < in->height)
-            filter->put(&(struct patch){in, from, line->out + (ptrdiff_t)x * in->channels});
-    }
-}
-
-static void warp_rows(const struct st_warp_rows *rows, const struct st_warp *warp,
-                      const struct st_view *in, const uint8_t *fill, const struct st_view *out)
-{
-    const struct filter filter = filter_of(rows, warp->filter);
-    const bool perspective = warp->kind == ST_WARP_PERSPECTIVE;
-    for (int32_t y = 0; y < out->height; y++) {
-        struct st_warp_line line = {in, warp->map, perspective, 0, y, out->width, st_row(out, y)};
-        struct st_warp_span sure, possible;
-        st_warp_spans(warp->map, perspective, in, filter.reach, y, out->width, &sure, &possible);
-        st_warp_fill(out, y, 0, sure.begin, fill);
-        st_warp_fill(out, y, sure.end, out->width, fill);
-        put_part(&filter, &line, (struct st_warp_span){possible.begin, sure.begin});
-        put_part(&filter, &line, (struct st_warp_span){sure.end, possible.end});
-        line.x = sure.begin;
-        line.count = sure.end - sure.begin;
-        line.out += (ptrdiff_t)sure.begin * in->channels;
-        if (line.count > 0)
-            filter.row(&line);
-    }
-}
-
-/* A row of pixels that come from outside; NULL: no memory. */
-static const uint8_t *fill_row(const struct st_warp *warp, int32_t channels, struct st_arena *arena)
-{
-    uint8_t *row = st_arena_take(arena, (uint64_t)warp->width * (uint64_t)channels);
-    for (int32_t x = 0; row && x < warp->width; x++)
-        memcpy(row + (ptrdiff_t)x * channels, warp->fill, (size_t)channels);
-    return row;
-}
-
-/* ---- images ------------------------------------------------------------------------------------- */
 
 static int no_memory(const struct st_warp *warp, const char *op, struct stoker_error *err)
 {
@@ -173,37 +58,61 @@ static int turn_image(struct st_image *image, const struct st_warp *warp, const 
     return STOKER_OK;
 }
 
-int st_image_warp(struct st_image *image, const struct st_warp *given, const char *op,
-                  struct stoker_error *err)
+static struct st_pixel_map map_of(const struct st_warp *warp)
 {
-    struct st_warp moved = *given;
-    const struct st_warp *warp = &moved;
+    struct st_pixel_map by = {.perspective = warp->kind == ST_WARP_PERSPECTIVE,
+                              .mix = warp->filter == ST_FILTER_BICUBIC    ? ST_MIX_BICUBIC
+                                     : warp->filter == ST_FILTER_BILINEAR ? ST_MIX_BILINEAR
+                                                                          : ST_MIX_NEAREST};
+    memcpy(by.map, warp->map, sizeof by.map);
+    memcpy(by.fill, warp->fill, sizeof by.fill);
+    return by;
+}
+
+/* Whether whoever makes the pixels can do it later: a device has no sums from pixel to pixel. */
+static bool can_wait(const struct st_image *image, const struct st_warp *warp)
+{
+    const uint64_t bytes = (uint64_t)warp->width * (uint64_t)warp->height * 4;
+    const bool summed = warp->kind == ST_WARP_AFFINE && warp->filter == ST_FILTER_NEAREST &&
+                        st_warp_nearest_way(warp->map, warp->width, warp->height) == ST_NEAREST_FAR;
+    return !image->numbers && warp->width == st_image_width(image) &&
+           warp->height == st_image_height(image) && bytes <= INT32_MAX && !summed;
+}
+
+static int warp_now(struct st_image *image, const struct st_warp *warp, const char *op,
+                    struct stoker_error *err)
+{
     struct st_work *work = image->work;
-    const struct st_warp_rows *rows = work->warp ? work->warp : st_warp_rows_for(ST_CPU_C);
+    struct st_pixel_map by = map_of(warp);
     struct st_view in, out;
-    if (image->boxes)
-        return st_boxes_warp(image, warp, op, err);
-    if (warp->kind == ST_WARP_TURN)
-        return turn_image(image, warp, op, err);
-    int rc = check(image, warp, op, err);
-    if (rc >= 0)
-        rc = st_image_pixels(image, false, false, &in, err);
+    const int rc = st_image_pixels(image, false, false, &in, err);
     if (rc < 0)
         return rc;
     if (image->numbers) {
-        moved.filter = ST_FILTER_NEAREST;
-        st_image_number(image, warp->mask_fill, moved.fill);
+        by.mix = ST_MIX_NEAREST;
+        st_image_number(image, warp->mask_fill, by.fill);
     }
     if ((uint64_t)imaxabs(in.stride) * (uint64_t)in.height > INT32_MAX)
         return st_fail(err, STOKER_ELIMIT, "%s: an image of %d x %d pixels is too large to be moved", op,
                        in.width, in.height);
-    const uint8_t *fill = fill_row(warp, in.channels, &work->arena);
-    if (!fill || !st_view_take(&out, &work->arena, warp->width, warp->height, in.channels))
-        return no_memory(warp, op, err);
-    if (warp->kind == ST_WARP_PERSPECTIVE || warp->filter != ST_FILTER_NEAREST)
-        warp_rows(rows, warp, &in, fill, &out);
-    else if (!st_warp_nearest(rows, warp->map, &in, fill, &work->arena, &out))
+    if (!st_view_take(&out, &work->arena, warp->width, warp->height, in.channels) ||
+        !st_warp_pixels(st_warp_rows_of(work), &by, &work->arena, &in, &out))
         return no_memory(warp, op, err);
     st_image_set(image, out, false);
     return STOKER_OK;
+}
+
+int st_image_warp(struct st_image *image, const struct st_warp *warp, const char *op,
+                  struct stoker_error *err)
+{
+    if (image->boxes)
+        return st_boxes_warp(image, warp, op, err);
+    if (warp->kind == ST_WARP_TURN)
+        return turn_image(image, warp, op, err);
+    const int rc = check(image, warp, op, err);
+    if (rc < 0)
+        return rc;
+    if (!can_wait(image, warp))
+        return warp_now(image, warp, op, err);
+    return st_image_do(image, (struct st_pending){.kind = ST_PENDING_WARP, .warp = map_of(warp)}, err);
 }

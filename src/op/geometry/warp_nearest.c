@@ -32,26 +32,32 @@ static void gather_part(const struct st_warp_rows *rows, const struct st_view *o
                  st_row(out, y) + (ptrdiff_t)part.begin * out->channels);
 }
 
+void st_warp_places(double step, double move, int32_t count, int32_t limit, int32_t *place)
+{
+    double from = move + step * 0.5;
+    for (int32_t k = 0; k < count; k++, from += step)
+        place[k] = from >= 0 && from < limit ? (int32_t)from : -1;
+}
+
 static bool scale(const struct st_warp_rows *rows, const double *map, const struct st_view *in,
                   const uint8_t *fill, struct st_arena *arena, const struct st_view *out)
 {
     int32_t *at = st_arena_take(arena, (uint64_t)out->width * sizeof *at);
-    if (!at)
+    int32_t *row = st_arena_take(arena, (uint64_t)out->height * sizeof *row);
+    if (!at || !row)
         return false;
-    struct st_warp_span part = {out->width, 0};
-    double from = map[2] + map[0] * 0.5;
-    for (int32_t x = 0; x < out->width; x++, from += map[0]) {
-        at[x] = 0;
-        if (!(from >= 0 && from < in->width))
-            continue;
-        at[x] = (int32_t)from * in->channels;
-        part.begin = x < part.begin ? x : part.begin;
-        part.end = x + 1;
-    }
-    from = map[5] + map[4] * 0.5;
-    for (int32_t y = 0; y < out->height; y++, from += map[4])
-        if (part.begin < part.end && from >= 0 && from < in->height)
-            gather_part(rows, out, y, part, st_row(in, (int32_t)from), at, fill);
+    st_warp_places(map[0], map[2], out->width, in->width, at);
+    st_warp_places(map[4], map[5], out->height, in->height, row);
+    struct st_warp_span part = {0, out->width};
+    while (part.begin < part.end && at[part.begin] < 0)
+        part.begin++;
+    while (part.begin < part.end && at[part.end - 1] < 0)
+        part.end--;
+    for (int32_t x = part.begin; x < part.end; x++)
+        at[x] *= in->channels;
+    for (int32_t y = 0; y < out->height; y++)
+        if (row[y] >= 0)
+            gather_part(rows, out, y, part, st_row(in, row[y]), at, fill);
         else
             st_warp_fill(out, y, 0, out->width, fill);
     return true;
@@ -65,10 +71,10 @@ static bool corner_fits(const double *map, double x, double y)
            fabs(x * map[3] + y * map[4] + map[5]) < FIXED_SIDE;
 }
 
-static bool fits(const double *map, const struct st_view *out)
+static bool fits(const double *map, int32_t width, int32_t height)
 {
-    return corner_fits(map, 0, 0) && corner_fits(map, out->width, out->height) &&
-           corner_fits(map, 0, out->height) && corner_fits(map, out->width, 0);
+    return corner_fits(map, 0, 0) && corner_fits(map, width, height) && corner_fits(map, 0, height) &&
+           corner_fits(map, width, 0);
 }
 
 static int64_t fixed(double value) { return (int64_t)floor(value * FIXED_ONE + 0.5); }
@@ -96,22 +102,29 @@ static void keep_inside(struct st_warp_span *part, int64_t at, int64_t step, int
         part->end = last >= part->begin ? (int32_t)last + 1 : part->begin;
 }
 
-static int64_t side(int32_t length)
+int64_t st_warp_fixed_side(int32_t length)
 {
     return (int64_t)(length < FIXED_SIDE ? length : FIXED_SIDE) * FIXED_ONE;
+}
+
+struct st_warp_fixed st_warp_fixed_of(const double *map)
+{
+    return (struct st_warp_fixed){.at = {fixed(map[2] + map[0] * 0.5 + map[1] * 0.5),
+                                         fixed(map[5] + map[3] * 0.5 + map[4] * 0.5)},
+                                  .right = {fixed(map[0]), fixed(map[3])},
+                                  .down = {fixed(map[1]), fixed(map[4])}};
 }
 
 static void move_fixed(const struct st_warp_rows *rows, const double *map, const struct st_view *in,
                        const uint8_t *fill, const struct st_view *out)
 {
-    const int64_t right = fixed(map[0]), down = fixed(map[3]);
-    const int64_t next_x = fixed(map[1]), next_y = fixed(map[4]);
-    int64_t x = fixed(map[2] + map[0] * 0.5 + map[1] * 0.5);
-    int64_t y = fixed(map[5] + map[3] * 0.5 + map[4] * 0.5);
-    for (int32_t row = 0; row < out->height; row++, x += next_x, y += next_y) {
+    const struct st_warp_fixed f = st_warp_fixed_of(map);
+    const int64_t right = f.right[0], down = f.right[1];
+    int64_t x = f.at[0], y = f.at[1];
+    for (int32_t row = 0; row < out->height; row++, x += f.down[0], y += f.down[1]) {
         struct st_warp_span part = {0, out->width};
-        keep_inside(&part, x, right, side(in->width));
-        keep_inside(&part, y, down, side(in->height));
+        keep_inside(&part, x, right, st_warp_fixed_side(in->width));
+        keep_inside(&part, y, down, st_warp_fixed_side(in->height));
         st_warp_fill(out, row, 0, part.begin, fill);
         st_warp_fill(out, row, part.end, out->width, fill);
         if (part.begin == part.end)
@@ -145,12 +158,20 @@ static void move_far(const double *map, const struct st_view *in, const uint8_t 
     }
 }
 
+enum st_nearest st_warp_nearest_way(const double *map, int32_t width, int32_t height)
+{
+    if (map[1] == 0 && map[3] == 0)
+        return ST_NEAREST_PLACES;
+    return fits(map, width, height) ? ST_NEAREST_FIXED : ST_NEAREST_FAR;
+}
+
 bool st_warp_nearest(const struct st_warp_rows *rows, const double *map, const struct st_view *in,
                      const uint8_t *fill, struct st_arena *arena, const struct st_view *out)
 {
-    if (map[1] == 0 && map[3] == 0)
+    const enum st_nearest way = st_warp_nearest_way(map, out->width, out->height);
+    if (way == ST_NEAREST_PLACES)
         return scale(rows, map, in, fill, arena, out);
-    if (fits(map, out))
+    if (way == ST_NEAREST_FIXED)
         move_fixed(rows, map, in, fill, out);
     else
         move_far(map, in, fill, out);

@@ -6,10 +6,11 @@
 
 #include "op/cv/cv.h"
 
-int st_cv_resize_view(enum st_filter filter, const struct st_view *in, const struct st_view *out,
-                      struct st_arena *arena, struct stoker_error *err)
+int st_cv_resize_view(enum st_filter filter, double factor, const struct st_view *in,
+                      const struct st_view *out, struct st_arena *arena, struct stoker_error *err)
 {
-    const struct st_cv_call call = {.in = *in, .out = *out, .arena = arena, .level = st_cpu_level()};
+    const struct st_cv_call call = {
+        .in = *in, .out = *out, .factor = factor, .arena = arena, .level = st_cpu_level()};
     const bool shrinks = out->width < in->width || out->height < in->height;
     const char *name = "resize_linear";
     if (filter == ST_FILTER_CV_NEAREST)

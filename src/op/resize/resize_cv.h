@@ -8,8 +8,9 @@
 #include "base/err.h"
 #include "op/resize/resize.h"
 
-/* `filter` is one of ST_FILTER_CV_*; `out` has the new size. */
-int st_cv_resize_view(enum st_filter filter, const struct st_view *in, const struct st_view *out,
-                      struct st_arena *arena, struct stoker_error *err);
+/* `filter` is one of ST_FILTER_CV_*; `out` has the new size. `factor`: 0, or what the sides were
+ * multiplied by, which places pixels in another way than their quotients do. */
+int st_cv_resize_view(enum st_filter filter, double factor, const struct st_view *in,
+                      const struct st_view *out, struct st_arena *arena, struct stoker_error *err);
 
 #endif

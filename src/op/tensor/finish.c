@@ -225,22 +225,31 @@ void st_finish_row(const struct st_finish *finish, const struct st_kernels *kern
     finish_part(finish, kernels, row, 0, y, place->width, place);
 }
 
-void st_finish_view(const struct st_finish *finish, const struct st_kernels *kernels,
-                    const struct st_view *pixels, bool mirror, bool flip, const struct st_place *place)
+static void finish_mirrored(const struct st_finish *finish, const struct st_kernels *kernels,
+                            const uint8_t *row, int32_t y, const struct st_place *place)
 {
     enum { CHUNK = 512 };
     uint8_t turned[CHUNK * 4 + 64];
-    for (int32_t y = 0; y < pixels->height; y++) {
-        const int32_t to = flip ? place->height - 1 - y : y;
-        const uint8_t *row = st_row(pixels, y);
-        if (!mirror) {
-            finish_part(finish, kernels, row, 0, to, pixels->width, place);
-            continue;
-        }
-        for (int32_t x = 0, n; x < pixels->width; x += n) {
-            n = pixels->width - x < CHUNK ? pixels->width - x : CHUNK;
-            kernels->mirror(turned, row + (ptrdiff_t)x * pixels->channels, n, pixels->channels);
-            finish_part(finish, kernels, turned, place->width - x - n, to, n, place);
-        }
+    for (int32_t x = 0, n; x < place->width; x += n) {
+        n = place->width - x < CHUNK ? place->width - x : CHUNK;
+        kernels->mirror(turned, row + (ptrdiff_t)x * finish->channels, n, finish->channels);
+        finish_part(finish, kernels, turned, place->width - x - n, y, n, place);
     }
+}
+
+void st_finish_line(const struct st_finish *finish, const struct st_kernels *kernels,
+                    const uint8_t *row, bool mirror, int32_t y, const struct st_place *place)
+{
+    if (mirror)
+        finish_mirrored(finish, kernels, row, y, place);
+    else
+        st_finish_row(finish, kernels, row, y, place);
+}
+
+void st_finish_view(const struct st_finish *finish, const struct st_kernels *kernels,
+                    const struct st_view *pixels, bool mirror, bool flip, const struct st_place *place)
+{
+    for (int32_t y = 0; y < pixels->height; y++)
+        st_finish_line(finish, kernels, st_row(pixels, y), mirror, flip ? place->height - 1 - y : y,
+                       place);
 }

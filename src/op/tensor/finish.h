@@ -50,4 +50,8 @@ void st_finish_view(const struct st_finish *finish, const struct st_kernels *ker
 void st_finish_row(const struct st_finish *finish, const struct st_kernels *kernels, const uint8_t *row,
                    int32_t y, const struct st_place *place);
 
+/* The same for a row that is to be mirrored or not. */
+void st_finish_line(const struct st_finish *finish, const struct st_kernels *kernels,
+                    const uint8_t *row, bool mirror, int32_t y, const struct st_place *place);
+
 #endif

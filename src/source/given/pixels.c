@@ -29,12 +29,18 @@ static int64_t pixels_label(const void *self, uint64_t sample)
     return pixels->own.labels ? pixels->own.labels[sample] : 0;
 }
 
+/* An image's lowest address. */
+static const uint8_t *place(const struct pixels *pixels, uint64_t sample)
+{
+    return pixels->own.data + (int64_t)sample * pixels->own.stride[IMAGE] - pixels->origin;
+}
+
 static int pixels_locate(const void *self, uint64_t sample, struct st_extent *out,
                          struct stoker_error *err)
 {
     const struct pixels *pixels = self;
     (void)err;
-    out->memory = pixels->own.data + (int64_t)sample * pixels->own.stride[IMAGE] - pixels->origin;
+    out->memory = place(pixels, sample);
     out->offset = 0;
     out->length = pixels->span;
     return 0;
@@ -44,6 +50,17 @@ static const struct st_field *pixels_fields(const void *self, uint32_t *count)
 {
     *count = 2;
     return ((const struct pixels *)self)->fields;
+}
+
+/* Whether the bytes are in the caller's memory, and 64 more behind them, those of other images. */
+static bool is_followed(const struct pixels *pixels, uint64_t sample, const uint8_t *at)
+{
+    const int64_t stride = pixels->own.stride[IMAGE];
+    const uint64_t behind = stride < 0 ? sample : pixels->own.count - 1 - sample;
+    uint64_t bytes;
+    if (!st_mul(behind, stride < 0 ? -(uint64_t)stride : (uint64_t)stride, &bytes))
+        return false;
+    return at == place(pixels, sample) && bytes >= 64;
 }
 
 /* Copies one channel of a row to every `step`-th byte. */
@@ -82,7 +99,8 @@ static int pixels_split(const void *self, uint64_t sample, struct st_bytes raw,
     pieces[0] = (struct st_piece){.bytes = bytes,
                                   .dtype = STOKER_DTYPE_U8,
                                   .ndim = own->channels ? 3 : 2,
-                                  .shape = {own->height, own->width, own->channels}};
+                                  .shape = {own->height, own->width, own->channels},
+                                  .followed = pixels->in_order && is_followed(pixels, sample, raw.data)};
     pieces[1] = (struct st_piece){.whole = pixels_label(self, sample)};
     return 0;
 }
