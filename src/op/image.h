@@ -70,7 +70,7 @@ struct st_image {
     struct st_numbers *numbers; /* not NULL: a mask, whose pixels are numbers. It is moved like its image
                                    (resized by the nearest pixels), and its values never change */
     struct st_boxes *boxes; /* not NULL: boxes in an image without pixels. Ops move them at once */
-    struct st_region *by_boxes; /* of an op that is by_boxes: the crop; NULL: the sample has no boxes */
+    struct st_region *chosen; /* of an op with a guide: the crop; NULL: there is an image alone */
     /* remaining work, in this order */
     struct st_region crop; /* of the image after its turn */
     bool resized;

@@ -60,6 +60,8 @@ struct st_shape {
 struct st_audio;
 struct st_audio_shape;
 
+enum st_guide { ST_GUIDE_NONE, ST_GUIDE_BOXES, ST_GUIDE_MASK };
+
 struct st_op {
     const char *name, *help;
     size_t self_size;
@@ -78,9 +80,9 @@ struct st_op {
     /* The maximum size of its values in bytes. */
     uint64_t (*erase_most)(const void *self, const struct st_erase_into *into);
     bool pending; /* may record pending ops */
-    /* `run` on boxes chooses a crop and writes it to image->by_boxes; that on the image and on all else
-     * that follows it comes later, and reads it there. */
-    bool by_boxes;
+    /* The target by which it chooses a crop: `run` on that one writes it to image->chosen; those on the
+     * image and on all else that follows it come later, and read it there. */
+    enum st_guide guide;
     enum st_holds holds; /* whether it contains other ops, which the pipeline runs */
     /* holds: checks the number of inner ops; NULL: any number */
     int (*held)(const void *self, uint32_t count, struct stoker_error *err);

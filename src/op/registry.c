@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define OPS(X) \
-    X(resize) X(center_crop) X(crop) X(random_crop) \
+    X(resize) X(center_crop) X(crop) X(crop_to_mask) X(crop_around_boxes) X(random_crop) \
     X(random_resized_crop) X(random_sized_crop) X(random_iou_crop) \
     X(random_horizontal_flip) X(random_vertical_flip) \
     X(random_rotation) X(random_affine) X(random_perspective) \

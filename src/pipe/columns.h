@@ -24,6 +24,7 @@ struct st_columns_plan {
     int32_t image, label; /* their field indices; -1: none. `image` may be a sound */
     uint32_t count;       /* columns */
     bool targets;         /* some of them are targets */
+    uint32_t guide;       /* 1 + the column by which steps choose: it is made first; 0: none */
     struct {
         uint32_t field;
         enum stoker_column_kind kind;

@@ -123,13 +123,30 @@ static uint32_t count_erases(const struct st_steps *steps)
     return count;
 }
 
-/* Numbers the steps that are by_boxes. */
+/* The target by which steps choose: one comes first, so that it is the same for all. */
+static int find_guide(const struct st_steps *steps, enum st_guide *guide, struct stoker_error *err)
+{
+    int rc = 0;
+    for (uint32_t k = 0; !rc && k < steps->count; k++) {
+        const enum st_guide wanted = steps->step[k].op->guide;
+        if (wanted && *guide && wanted != *guide)
+            return st_fail(err, STOKER_EINVAL,
+                           "pipeline: %s chooses by another target than a step before it: leave one of "
+                           "them out",
+                           steps->step[k].op->name);
+        *guide = wanted ? wanted : *guide;
+        rc = find_guide(&steps->step[k].inner, guide, err);
+    }
+    return rc;
+}
+
+/* Numbers the steps that have a guide. */
 static void number_crops(struct st_steps *steps, uint32_t *count)
 {
     for (uint32_t k = 0; k < steps->count; k++) {
         struct st_step *step = &steps->step[k];
         step->crop = *count;
-        *count += step->op->by_boxes;
+        *count += step->op->guide != ST_GUIDE_NONE;
         number_crops(&step->inner, count);
     }
 }
@@ -217,6 +234,8 @@ int st_pipeline_open(struct stoker_pipeline **out, const char *text, struct stok
     if (!rc)
         rc = pipe->sounds ? plan_sounds(pipe, err)
                           : plan_steps(&pipe->steps, &pipe->shape, &pipe->finish, err);
+    if (!rc)
+        rc = find_guide(&pipe->steps, &pipe->guide, err);
     if (rc) {
         st_pipeline_drop(pipe);
         return rc;

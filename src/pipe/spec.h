@@ -23,7 +23,7 @@ struct st_step {
     const struct st_op *op;
     void *self;            /* its parameters */
     uint32_t number;       /* its position in the text; selects its random stream */
-    uint32_t crop;         /* by_boxes: which of a sample's crops is its own */
+    uint32_t crop;         /* with a guide: which of a sample's crops is its own */
     struct st_steps inner; /* for an op that contains others */
 };
 
@@ -35,7 +35,8 @@ struct stoker_pipeline {
     bool sounds;                  /* the ops work on sounds, of this shape after the last op: */
     struct st_audio_shape sound;
     uint32_t erases;              /* maximum number of erased boxes per image */
-    uint32_t crops;               /* steps whose crops depend on boxes */
+    uint32_t crops;               /* steps whose crops depend on a target, */
+    enum st_guide guide;          /* which is this one */
     atomic_uint holders;
 };
 

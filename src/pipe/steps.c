@@ -44,7 +44,7 @@ static int run_step(const struct st_step *step, const struct st_rng_key *rng_key
     if (!step->op->run)
         return 0;
     struct st_rng rng = rng_for(rng_key, step);
-    image->by_boxes = step->op->by_boxes && rng_key->crops ? &rng_key->crops[step->crop] : NULL;
+    image->chosen = step->op->guide && rng_key->crops ? &rng_key->crops[step->crop] : NULL;
     const int rc = step->op->run(step->self, &rng, image, err);
     return st_steps_at_fault(rc) ? st_fail_in(err, rc, step->op->name) : rc;
 }

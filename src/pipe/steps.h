@@ -12,7 +12,7 @@
 struct st_rng_key {
     uint64_t seed, epoch, key;
     uint32_t view; /* of the sample, which has a seed of its own */
-    struct st_region *crops; /* pipe->crops of them, which a run on boxes writes; NULL: there are none */
+    struct st_region *crops; /* pipe->crops of them, that runs on the guide write; NULL: none */
 };
 
 /* For a step that holds others: which of them run, in order; returns how many. */

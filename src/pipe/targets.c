@@ -198,24 +198,25 @@ static int check_drawn(const struct st_columns_plan *plan, struct stoker_error *
     return 0;
 }
 
-static bool has_boxes(const struct st_columns_plan *plan, uint32_t column)
+/* Crops that depend on a target need to know which. */
+static int find_guide(struct st_columns_plan *plan, enum st_guide guide, struct stoker_error *err)
 {
-    return plan->column[column].target == ST_TARGET_BOXES && !plan->column[column].points;
-}
-
-/* Crops that depend on boxes need to know which. */
-static int check_crops(const struct st_columns_plan *plan, const struct stoker_pipeline *pipe,
-                       struct stoker_error *err)
-{
+    const bool by_mask = guide == ST_GUIDE_MASK;
     uint32_t fields = 0;
     for (uint32_t k = 0; k < plan->count; k++)
-        fields += has_boxes(plan, k);
-    if (!pipe->crops || fields == 1)
+        if (plan->column[k].target == (by_mask ? ST_TARGET_MASK : ST_TARGET_BOXES) &&
+            !plan->column[k].points) {
+            plan->guide = guide ? k + 1 : 0;
+            fields++;
+        }
+    if (!guide || fields == 1)
         return 0;
-    return st_fail(err, STOKER_EINVAL,
-                   "random_iou_crop: the crop depends on the boxes of the sample, of which there %s: "
-                   "name one field in boxes=",
-                   fields ? "are several fields" : "is no field");
+    return st_fail(
+        err, STOKER_EINVAL,
+        "the crop of a step depends on the %s of the sample, of which there %s: name one field "
+        "in %s=",
+        by_mask ? "mask" : "boxes", fields ? "are several fields" : "is no field",
+        by_mask ? "masks" : "boxes");
 }
 
 int st_targets_plan(struct st_columns_plan *plan, const struct stoker_pipeline *pipe, const char *masks,
@@ -231,7 +232,7 @@ int st_targets_plan(struct st_columns_plan *plan, const struct stoker_pipeline *
         rc = each_name(plan, boxes, add_boxes, err);
     if (!rc)
         rc = check_drawn(plan, err);
-    return rc ? rc : check_crops(plan, pipe, err);
+    return rc ? rc : find_guide(plan, pipe->guide, err);
 }
 
 /* ---- one sample ---------------------------------------------------------------------------------- */
@@ -273,14 +274,14 @@ static int make_target(struct st_targets *of, uint32_t column, struct st_piece *
     return rc;
 }
 
-/* Boxes first: the crops of some steps follow from them. */
+/* The guide first: the crops of some steps follow from it. */
 int st_targets_make(struct st_targets *of, struct st_piece *pieces, struct stoker_error *err)
 {
     const struct st_columns_plan *plan = of->plan;
     int rc = find_size(of, &pieces[plan->image], err);
+    if (!rc && plan->guide)
+        rc = make_target(of, plan->guide - 1, pieces, err);
     for (uint32_t k = 0; !rc && k < plan->count; k++)
-        rc = has_boxes(plan, k) ? make_target(of, k, pieces, err) : 0;
-    for (uint32_t k = 0; !rc && k < plan->count; k++)
-        rc = has_boxes(plan, k) ? 0 : make_target(of, k, pieces, err);
+        rc = k + 1 == plan->guide ? 0 : make_target(of, k, pieces, err);
     return rc;
 }

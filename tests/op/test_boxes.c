@@ -171,7 +171,7 @@ static void crops_by_boxes(void)
     struct st_rng rng;
     st_rng_init(&rng, 1, 0, 0, 0);
     ok(line.op[0]->run(line.self[0], &rng, &image, &err) == STOKER_EINVAL, "%s", err.message);
-    image.by_boxes = &crop;
+    image.chosen = &crop;
     ok(!line.op[0]->run(line.self[0], &rng, &image, &err) && crop.width >= 30 && crop.height >= 30 &&
            crop.x + crop.width <= 100 && crop.y + crop.height <= 100 && st_image_width(&image) == (int32_t)crop.width,
        "a crop of %u x %u", crop.width, crop.height);
@@ -180,14 +180,14 @@ static void crops_by_boxes(void)
     struct st_boxes *const follow[] = {&points, &no_points};
     for (int k = 0; k < 2; k++) {
         image = image_with(follow[k], 100, 100);
-        image.by_boxes = &crop;
+        image.chosen = &crop;
         ok(!line.op[0]->run(line.self[0], &rng, &image, &err) && !memcmp(&crop, &chosen, sizeof crop) &&
                st_image_height(&image) == (int32_t)crop.height,
            "key points follow");
     }
     ok(point[0] == 50 - (float)crop.x && point[1] == 50 - (float)crop.y, "they are moved");
     image = image_with(&none, 100, 100);
-    image.by_boxes = &crop;
+    image.chosen = &crop;
     ok(line.op[0]->run(line.self[0], &rng, &image, &err) == STOKER_EINVAL, "%s", err.message);
     line_free(&line);
 }

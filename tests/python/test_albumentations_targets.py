@@ -4,6 +4,7 @@ Albumentations', and with others all parts of a sample have one draw."""
 
 from __future__ import annotations
 
+import collections
 import os
 
 os.environ.setdefault("NO_ALBUMENTATIONS_UPDATE", "1")  # it would ask PyPI for newer versions
@@ -15,6 +16,8 @@ import torch
 from stoker import transforms as T
 from stoker._steps.blockers import Blocked
 from test_boxes import npy, png, write
+from test_timm import same_shares
+from transform_parity import coordinates
 
 cv2 = pytest.importorskip("cv2")
 A = pytest.importorskip("albumentations")
@@ -142,6 +145,7 @@ DRAWN = {
     "scale": [A.RandomScale(0.5, interpolation=NEAREST), A.SmallestMaxSize([40, 50], interpolation=NEAREST)],
     "pad": [A.PadIfNeeded(120, 120, position="random", fill=3, fill_mask=3), A.RandomCrop(110, 100)],
     "holes": [A.CoarseDropout((2, 5), (3, 9), (2, 4), fill=7, fill_mask=7, p=0.9)],
+    "by the mask": [A.HorizontalFlip(), A.OneOf([A.CropNonEmptyMaskIfExists(30, 20), A.RandomCrop(25, 31)]), A.D4()],
     "grid": [A.GridDropout(0.3, unit_size_range=(4, 9), fill=7, fill_mask=7, p=0.9)],
     "mirror": [A.PadIfNeeded(120, 120, border_mode=cv2.BORDER_REFLECT_101), A.SomeOf([A.VerticalFlip(), A.Transpose(p=1)], 1)],
 }
@@ -157,6 +161,83 @@ def test_all_parts_have_one_draw(tmp_path, name):
     for image, mask in found:
         assert torch.equal(image, mask.expand_as(image))
     assert len({tuple(mask.shape) + (mask.numpy().tobytes(),) for _, mask in found}) == len(masks)
+
+
+ORIGIN = coordinates(9, 7)  # says where a part of it begins
+
+
+def many(path, mask, boxes, count):
+    sample = (png(ORIGIN), npy(np.array(boxes, np.float32)), npy(np.arange(len(boxes))), png(mask))
+    return write(path / "a.tar", [sample] * count, ("png", "boxes.npy", "labels.npy", "seg.png"))
+
+
+@pytest.mark.parametrize("ignored", [None, [7], [7, 200, 255]])
+def test_crops_by_the_mask_are_albumentations_as_often(tmp_path, ignored):
+    mask = np.zeros((7, 9), np.uint8)
+    mask[3, 4], mask[6, 8], mask[0, 1], mask[6, 7] = 7, 255, 7, 200
+    step = A.CropNonEmptyMaskIfExists(3, 4, ignore_values=ignored)
+    pipeline = A.Compose([step, ToTensorV2()])
+    path = many(tmp_path, mask, [[1, 1, 3, 4]], 1000)
+    given = {"masks": "seg.png", "boxes": {"boxes.npy": ["labels.npy"]}}
+    found = rows(path, pipeline, ("png", "boxes.npy", "labels.npy", "seg.png"), **given)
+    got = collections.Counter()
+    for image, boxes, _, part in found:
+        left, top = int(image[0, 0, 0]) - 1, int(image[1, 0, 0]) - 1
+        assert np.array_equal(part, mask[top : top + 3, left : left + 4]) and image.shape == (3, 3, 4)
+        clamped = np.clip(np.subtract([1, 1, 3, 4], [left, top, left, top]), 0, [4, 3, 4, 3])
+        assert boxes.tolist() == [clamped.tolist()]
+        got[left, top] += 1
+    wanted = collections.Counter(
+        step.get_params_dependent_on_data({"shape": ORIGIN.shape}, {"mask": mask})["crop_coords"][:2] for _ in range(4000)
+    )
+    same_shares(got, wanted)
+
+
+def test_crops_around_boxes_are_albumentations_as_often(tmp_path):
+    boxes = [[2.5, 3, 4, 4.5], [3, 2.2, 6.3, 4]]
+    mask = ORIGIN[:, :, 0].copy()
+    step = A.BBoxSafeRandomCrop()
+    pipeline = A.Compose([step, ToTensorV2()], bbox_params=A.BboxParams("pascal_voc", label_fields=["labels"]))
+    path = many(tmp_path, mask, boxes, 1000)
+    given = {"masks": "seg.png", "boxes": {"boxes.npy": ["labels.npy"]}}
+    got = collections.Counter()
+    for image, moved, _, part in rows(path, pipeline, ("png", "boxes.npy", "labels.npy", "seg.png"), **given):
+        left, top = int(image[0, 0, 0]) - 1, int(image[1, 0, 0]) - 1
+        height, width = part.shape
+        assert np.array_equal(part, mask[top : top + height, left : left + width]) and torch.equal(image[0], part)
+        assert np.allclose(moved, np.clip(np.subtract(boxes, [left, top, left, top]), 0, [width, height, width, height]), atol=1e-5)
+        got[left, top, left + width, top + height] += 1
+    parts = np.array(boxes, np.float32) / np.array([9, 7, 9, 7], np.float32)
+    wanted = collections.Counter(
+        tuple(map(int, step.get_params_dependent_on_data({"shape": ORIGIN.shape}, {"bboxes": parts})["crop_coords"]))
+        for _ in range(4000)
+    )
+    same_shares(got, wanted)
+
+
+def test_crops_around_no_boxes_are_whole_images(tmp_path):
+    path = many(tmp_path, ORIGIN[:, :, 0], np.zeros((0, 4)), 3)
+    pipeline = A.Compose([A.RandomSizedBBoxSafeCrop(14, 18, interpolation=NEAREST), ToTensorV2()])
+    data = stoker.datasets.WebDataset(path, ("png", "boxes.npy"), pipeline, boxes="boxes.npy")
+    for image, boxes in stoker.DataLoader(data, 1):
+        assert np.array_equal(image[0, 0], np.repeat(np.repeat(ORIGIN[:, :, 0], 2, 0), 2, 1)) and len(boxes[0]) == 0
+
+
+def test_crops_by_what_samples_do_not_have(tmp_path, shard):
+    path, _ = shard
+    by_mask, by_boxes = A.CropNonEmptyMaskIfExists(3, 4), A.BBoxSafeRandomCrop()
+    for step, missing in ((by_mask, "the mask"), (by_boxes, "the boxes")):
+        with pytest.raises(ValueError, match=f"depends on {missing} of the sample, of which there is no field"):
+            rows(path, A.Compose([step, ToTensorV2()]), ("png",))
+    two = write(tmp_path / "a.tar", [(png(ORIGIN), png(ORIGIN), png(ORIGIN))], ("png", "seg.png", "b.png"))
+    with pytest.raises(ValueError, match="of which there are several fields"):
+        rows(two, A.Compose([by_mask, ToTensorV2()]), ("png", "seg.png", "b.png"), masks=["seg.png", "b.png"])
+    with pytest.raises(ValueError, match="does not fit"):
+        rows(path, A.Compose([A.CropNonEmptyMaskIfExists(300, 4), ToTensorV2()]), ("png", "seg.png"), masks="seg.png")
+    with pytest.raises(Blocked, match="one step chooses by the mask, and another one by boxes"):
+        T.pipeline_text(A.Compose([by_mask, A.OneOf([by_boxes, A.NoOp()]), ToTensorV2()]))
+    with pytest.raises(Blocked, match="erosion_rate=0.3 is not 0"):
+        T.pipeline_text(A.Compose([A.BBoxSafeRandomCrop(0.3), ToTensorV2()]))
 
 
 def in_python(steps, **options):

@@ -210,6 +210,14 @@ DRAWN = {
 }
 
 
+def test_what_records_its_draws_is_a_compose():
+    steps = [A.HorizontalFlip(p=0.3), A.OneOf([A.Transpose(p=1), A.NoOp()], p=0.5), A.CenterCrop(6, 5)]
+    assert T.pipeline_text(A.ReplayCompose([*steps, ToTensorV2()])) == T.pipeline_text(compose(*steps))
+    recorded = compose(A.ReplayCompose(steps, p=0.9))
+    assert T.pipeline_text(recorded) == T.pipeline_text(compose(A.Sequential(steps, p=0.9)))
+    assert apply(A.ReplayCompose([*steps, ToTensorV2()]), coordinates(9, 8)).shape == (3, 6, 5)
+
+
 @pytest.mark.parametrize("name", DRAWN)
 def test_draws_have_albumentations_outcomes_as_often(name):
     steps, count = DRAWN[name]
@@ -276,6 +284,12 @@ class Own(A.HorizontalFlip):
         return img
 
 
+def replay():
+    """A pipeline that does what another one has done before."""
+    done = A.ReplayCompose([A.HorizontalFlip(p=1), ToTensorV2()])(image=np.zeros((3, 4, 3), np.uint8))["replay"]
+    return A.ReplayCompose._restore_for_replay(done)
+
+
 # Pipelines that stay in Python, and what is said of them.
 REFUSED = {
     "the end": (A.Compose([A.HorizontalFlip()]), "only ToTensorV2 at the end"),
@@ -294,7 +308,7 @@ REFUSED = {
     "area of masks": (compose(A.Resize(9, 9, area_for_downscale="image_mask")), "area_for_downscale='image_mask'"),
     "nearest or area": (compose(A.RandomScale(interpolation=0, area_for_downscale="image")), "area_for_downscale='image'"),
     "padded crop": (compose(A.Crop(0, 0, 9, 9, pad_if_needed=True)), "pad_if_needed=True"),
-    "replay": (A.ReplayCompose([ToTensorV2()]), "for a replay"),
+    "replay": (replay(), "it replays what another one has drawn"),
     "own": (compose(Own()), "only Python knows"),
     "unknown": (compose(A.ZoomBlur()), "does not have Albumentations' ZoomBlur"),
     "unknown inside": (compose(A.OneOf([A.SomeOf([A.HorizontalFlip(), A.ZoomBlur()])])), "does not have Albumentations' ZoomBlur"),

@@ -126,8 +126,11 @@ def _whole(t: Any) -> Transform:
     if not steps or not isinstance(steps[-1], ToTensor) or sum(isinstance(step, ToTensor) for step in steps) > 1:
         why = "the result is an array of height x width x channels: only ToTensorV2 at the end, with p=1, makes a tensor"
         raise Blocked([Blocker(TRANSFORM, why, "end it with ToTensorV2()", t)])
+    text = T.Compose(steps[:-1])._spec()
     if getattr(t, "processors", None):
-        _refuse_what_repeats_or_hides(t, T.Compose(steps[:-1])._spec())
+        _refuse_what_repeats_or_hides(t, text)
+    if "crop_to_mask" in text and "crop_around_boxes" in text:
+        raise Blocked([Blocker(TRANSFORM, str(cannot(t, "one step chooses by the mask, and another one by boxes")), "", t)])
     made = ToTensor(any(isinstance(step, MakesFloats) for step in steps))
     return T.Compose([*boxes.before, *steps[:-1], made, *boxes.end])
 
@@ -236,8 +239,8 @@ class _Pipeline:
         if changes:
             raise Blocked([Blocker(TRANSFORM, why, "", t) for why in changes])
         with _reasons(t):
-            if getattr(t, "replay_mode", False) or getattr(t, "deterministic", False):
-                raise cannot(t, "what it draws is recorded, or given, for a replay")
+            if getattr(t, "replay_mode", False):
+                raise cannot(t, "it replays what another one has drawn")
             p = number(t, "p")
             hold = _holders.get(kind.__name__)
             step = hold(self, t) if hold else _steps[kind.__name__](t)
@@ -322,18 +325,14 @@ def _with_p(step: Transform, p: float) -> Transform:
     return T.RandomApply([step], p)
 
 
-def _replay(t: Any) -> Transform:
-    raise cannot(t, "its result has what was drawn, for a replay; use Compose")
-
-
 _holders: dict[str, Callable[[_Pipeline, Any], Transform]] = {
     "Compose": _Pipeline.row,
     "OneOf": _Pipeline.one_of,
     "OneOrOther": _Pipeline.one_or_other,
     "RandomOrder": _Pipeline.some,
+    "ReplayCompose": _Pipeline.row,  # samples do not have what was drawn, which it records
     "Sequential": _Pipeline.row,
     "SomeOf": _Pipeline.some,
 }
 converters["albumentations"].update(dict.fromkeys(_holders, _whole))
 register("NoOp", lambda t: T.Compose([]))
-register("ReplayCompose", _replay)

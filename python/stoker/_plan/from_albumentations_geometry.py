@@ -13,6 +13,7 @@ from .._steps.engine_op import EngineOp
 from .from_albumentations import MakesFloats, ToTensor, cannot, integer, is_on, number, register, several, whole
 
 _SIDE = 1 << 20  # pixels at most
+_IGNORED = 16  # numbers of masks
 _BORDERS = {0: "constant", 1: "edge", 2: "symmetric", 4: "reflect"}  # OpenCV's numbers; 3 is "wrap"
 _POSITIONS = ("center", "top_left", "top_right", "bottom_left", "bottom_right", "random")
 
@@ -72,6 +73,25 @@ def _crop(t: Any) -> Transform:
     return EngineOp("crop", x=x, y=y, width=right - x, height=bottom - y)
 
 
+def _crop_to_mask(t: Any) -> Transform:
+    """`ignore_channels` is about masks of several channels, which there are not."""
+    if t.ignore_channels:
+        raise cannot(t, f"ignore_channels={t.ignore_channels!r}")
+    ignored = list(t.ignore_values or [])
+    if len(ignored) > _IGNORED:
+        raise cannot(t, f"ignore_values has more than {_IGNORED} numbers")
+    size = [whole(t, name, 1, _SIDE) for name in ("height", "width")]
+    ignore = [integer(t, "ignore_values", value, 0, 65535) for value in ignored]
+    return EngineOp("crop_to_mask", size=size, ignore=ignore or None)
+
+
+def crop_around_boxes(t: Any) -> Transform:
+    """Return the step for the attribute erosion_rate."""
+    if number(t, "erosion_rate") != 0:
+        raise cannot(t, f"erosion_rate={t.erosion_rate!r} is not 0")
+    return EngineOp("crop_around_boxes")
+
+
 def _pad_if_needed(t: Any) -> Transform:
     given = {
         "min_height": t.min_height,
@@ -124,8 +144,10 @@ def _to_tensor(t: Any) -> Transform:
     return ToTensor()
 
 
+register("BBoxSafeRandomCrop", crop_around_boxes)
 register("CenterCrop", _center_crop)
 register("Crop", _crop)
+register("CropNonEmptyMaskIfExists", _crop_to_mask)
 register("D4", lambda t: turn(*range(1, 9)))
 register("HorizontalFlip", lambda t: T.RandomHorizontalFlip(1.0))
 register("Normalize", _normalize)

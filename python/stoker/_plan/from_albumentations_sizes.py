@@ -5,10 +5,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from .. import transforms as T
 from .._steps import cv
 from .._steps.base import Transform
 from .._steps.engine_op import EngineOp
 from .from_albumentations import cannot, integer, number, register, several, whole
+from .from_albumentations_geometry import crop_around_boxes
 
 _SIDE = 1 << 20  # pixels at most
 _FILTERS = {0: "nearest", 1: "linear", 3: "area"}  # by OpenCV's numbers
@@ -28,10 +30,11 @@ def filter_word(t: Any) -> str:
     if whole(t, "mask_interpolation", 0, 16) != 0:
         raise cannot(t, f"mask_interpolation={t.mask_interpolation} is not cv2.INTER_NEAREST")
     _needs(t, name, "nearest")
-    if t.area_for_downscale is None:
+    by_area = getattr(t, "area_for_downscale", None)
+    if by_area is None:
         return f"cv_{name}"
-    if t.area_for_downscale != "image" or name == "nearest":
-        raise cannot(t, f"area_for_downscale={t.area_for_downscale!r} with interpolation={t.interpolation}")
+    if by_area != "image" or name == "nearest":
+        raise cannot(t, f"area_for_downscale={by_area!r} with interpolation={t.interpolation}")
     _needs(t, "area")
     return "cv_area" if name == "area" else "cv_linear_area"
 
@@ -69,6 +72,11 @@ def _random_sized_crop(t: Any) -> Transform:
     return EngineOp("random_sized_crop", size=_size(t), heights=heights, ratio=ratio, interpolation=filter_word(t))
 
 
+def _crop_around_boxes(t: Any) -> Transform:
+    size = (whole(t, "height", 1, _SIDE), whole(t, "width", 1, _SIDE))
+    return T.Compose([crop_around_boxes(t), EngineOp("resize", size=size, interpolation=filter_word(t))])
+
+
 def _random_resized_crop(t: Any) -> Transform:
     scale, ratio = several(t, "scale", 2, 0, 1e6), several(t, "ratio", 2, 1e-6, 1e6)
     return EngineOp("random_resized_crop", size=_size(t), scale=scale, ratio=ratio, interpolation=filter_word(t))
@@ -76,6 +84,7 @@ def _random_resized_crop(t: Any) -> Transform:
 
 register("LongestMaxSize", lambda t: _fit(t, "longest"))
 register("RandomResizedCrop", _random_resized_crop)
+register("RandomSizedBBoxSafeCrop", _crop_around_boxes)
 register("RandomScale", _random_scale)
 register("RandomSizedCrop", _random_sized_crop)
 register("Resize", _resize)

@@ -151,7 +151,7 @@ static void drop_outside(struct st_boxes *boxes, const struct st_region *crop)
 
 static int run(const void *self, struct st_rng *rng, struct st_image *image, struct stoker_error *err)
 {
-    struct st_region *crop = image->by_boxes;
+    struct st_region *crop = image->chosen;
     if (!crop)
         return st_fail(err, STOKER_EINVAL,
                        "%s: the crop depends on boxes, and there is an image alone", name);
@@ -172,5 +172,5 @@ const struct st_op st_op_random_iou_crop = {
     .params = params,
     .plan = plan,
     .run = run,
-    .by_boxes = true,
+    .guide = ST_GUIDE_BOXES,
 };
