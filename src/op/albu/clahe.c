@@ -58,6 +58,9 @@ static int run(const void *self, struct st_rng *rng, struct st_image *image, str
     int rc = st_image_pixels(image, true, false, &pixels, err);
     if (rc < 0)
         return rc;
+    if ((int64_t)(pixels.width + ST_CV_TILES_MOST) * (pixels.height + ST_CV_TILES_MOST) > INT32_MAX)
+        return st_fail(err, STOKER_ELIMIT, "%s: %d x %d pixels are too many to be counted", name,
+                       pixels.width, pixels.height);
     const bool coloured = pixels.channels == 3; /* then L of Lab is changed */
     for (int32_t y = 0; coloured && y < pixels.height; y++)
         st_cv_to_lab(&c->lab, st_row(&pixels, y), (size_t)pixels.width);
