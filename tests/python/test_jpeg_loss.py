@@ -16,7 +16,10 @@ from test_timm import draws, same_shares
 from torchvision.transforms import v2 as V2
 from transform_parity import apply, pictures
 
-pytestmark = [pytest.mark.filterwarnings("ignore:The image decoding:DeprecationWarning"), pytest.mark.filterwarnings("ignore:The transform `ToTensor")]
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:The image decoding:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:The transform `ToTensor"),
+]
 
 
 @pytest.mark.parametrize("seed", range(2))

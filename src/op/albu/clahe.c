@@ -58,6 +58,10 @@ static int run(const void *self, struct st_rng *rng, struct st_image *image, str
     int rc = st_image_pixels(image, true, false, &pixels, err);
     if (rc < 0)
         return rc;
+    const int64_t more = ST_CV_TILES_MOST; /* pixels, at most, that are added to a side */
+    if ((pixels.width + more) * (pixels.height + more) > INT32_MAX)
+        return st_fail(err, STOKER_ELIMIT, "%s: %d x %d pixels are too many to be counted", name,
+                       pixels.width, pixels.height);
     const bool coloured = pixels.channels == 3; /* then L of Lab is changed */
     for (int32_t y = 0; coloured && y < pixels.height; y++)
         st_cv_to_lab(&c->lab, st_row(&pixels, y), (size_t)pixels.width);
