@@ -4,8 +4,6 @@
  */
 #include "op/geometry/chosen_crop.h"
 
-#include <math.h>
-
 static const struct st_param params[] = {{0}};
 
 static int plan(void *self, struct st_shape *shape, struct st_finish_spec *finish,
@@ -29,9 +27,11 @@ static int choose(const void *self, struct st_rng *rng, struct st_image *guide, 
     uint32_t begin[2] = {0, 0}, end[2] = {(uint32_t)size[0], (uint32_t)size[1]};
     for (int k = 0; k < 2 && boxes->count; k++) {
         double least = size[k], most = 0;
+        /* Not fmin() and fmax(), of which GCC 12 for aarch64 makes an internal error. */
         for (uint64_t b = 0; b < boxes->count; b++) {
-            least = fmin(least, (double)boxes->box[b][k]);
-            most = fmax(most, (double)boxes->box[b][k + 2]);
+            const double from = boxes->box[b][k], to = boxes->box[b][k + 2];
+            least = from < least ? from : least;
+            most = to > most ? to : most;
         }
         least = within(least, size[k]);
         most = within(most, size[k]);
