@@ -152,7 +152,7 @@ def test_tune_says_who_ended_the_command(tmp_path, given, command, said):
     assert got.returncode == 1 and said in got.stderr
     # The last lines of its output, each on a line of its own.
     assert got.stderr.endswith("tune-0001/01.log:\n    one\n    no loader here\n") and "\\x0a" not in got.stderr
-    assert ("--wait 5" in got.stderr and "143" not in got.stderr) == bool(given)
+    assert ("--wait 5" in got.stderr) == bool(given) and "status 143" not in got.stderr
     assert f"up to {given[1] if given else 600} s to its first batch (--wait)" in got.stderr
 
 
