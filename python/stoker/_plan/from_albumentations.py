@@ -152,7 +152,10 @@ _NOT_FOR_BOXES = {
     r"\b(padding_mode=(?!constant)|cv_(affine|perspective)\([^)]*border=reflect)": "its border repeats boxes and key points, "
     "which the engine does not; use border_mode=cv2.BORDER_CONSTANT",
 }
-_NOT_FOR_POINTS = {r"\bcv_(elastic|grid_distortion|optical_distortion)\(": "distortions lose key points, which the engine does not"}
+_NOT_FOR_POINTS = {
+    r"\bcv_(elastic|grid_distortion|optical_distortion)\((?![^)]*\bpoints=true)": "distortions lose key points, which the "
+    'engine does not; use keypoint_remapping_method="direct"',
+}
 
 
 def _refuse_what_repeats_or_hides(t: Any, text: str) -> None:
