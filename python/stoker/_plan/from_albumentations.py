@@ -146,9 +146,8 @@ def _whole(t: Any) -> Transform:
     return T.Compose([*boxes.before, *steps, *boxes.end, end])
 
 
-# What the engine does not do to boxes and key points: those in a hole go, and those in such a border are there twice.
+# What the engine does not do to boxes and key points: those in such a border are there twice.
 _NOT_FOR_BOXES = {
-    r"\bdrop_(grid|holes)\(": "holes remove boxes and key points, which the engine does not",
     r"\b(padding_mode=(?!constant)|cv_(affine|perspective)\([^)]*border=reflect)": "its border repeats boxes and key points, "
     "which the engine does not; use border_mode=cv2.BORDER_CONSTANT",
 }
