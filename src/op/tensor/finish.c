@@ -194,7 +194,8 @@ int st_finish_init(struct st_finish *finish, const struct st_finish_spec *spec, 
         return rc;
     memset(finish, 0, sizeof *finish);
     finish->dtype = dtype;
-    finish->layout = layout;
+    finish->layout = spec->array ? STOKER_LAYOUT_NHWC : layout;
+    finish->array = spec->array;
     finish->channels = channels;
     finish->element = dtype == STOKER_DTYPE_U8 ? 1 : dtype == STOKER_DTYPE_F32 ? 4 : 2;
     for (int32_t c = 0; c < channels; c++)

@@ -21,6 +21,7 @@ struct st_finish_spec {
     bool scaled;                /* ToTensor: divide by 255, giving float32 */
     bool by_product;            /* or multiply by 1/255, like torchvision's v2; may differ in the last
                                    bit */
+    bool array;                 /* [H, W, C], whatever the loader's layout is */
     enum stoker_dtype dtype;    /* current type of the pipeline: U8, F32, F16, BF16; steps round to it */
     uint32_t steps;
     struct {
