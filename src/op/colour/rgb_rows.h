@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "op/colour/rgb_pixels.h"
+#include "op/kernels/rgb_pixels.h"
 
 enum { CHUNK = 128 }; /* pixels split into planes at a time */
 

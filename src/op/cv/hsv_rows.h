@@ -7,7 +7,7 @@
 #ifndef ST_OP_CV_HSV_ROWS_H
 #define ST_OP_CV_HSV_ROWS_H
 
-#include "op/colour/rgb_pixels.h"
+#include "op/kernels/rgb_pixels.h"
 #include "op/cv/colour.h"
 #include "op/cv/cv.h"
 

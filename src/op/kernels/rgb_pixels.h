@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#ifndef ST_OP_COLOUR_RGB_PIXELS_H
-#define ST_OP_COLOUR_RGB_PIXELS_H
+#ifndef ST_OP_KERNELS_RGB_PIXELS_H
+#define ST_OP_KERNELS_RGB_PIXELS_H
 
 #include <stdint.h>
 
