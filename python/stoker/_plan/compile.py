@@ -12,7 +12,7 @@ from .._data.base import EngineDataset
 from .._data.dicts import Dicts
 from .._data.field_dataset import FieldDataset
 from .._data.fields import AUDIO, worked_on
-from .._steps.base import Transform, compile_transform, library_of, pipeline_text, steps_of_libraries
+from .._steps.base import Transform, compile_transform, gives_array, library_of, pipeline_text, steps_of_libraries
 from .._steps.blockers import COLLATE, LABEL, TRANSFORM, WORKERS, Blocked, Blocker
 from .._steps.views import have_one_size, views_in
 from .known_boxes import BoxLeaf, Targets
@@ -166,6 +166,8 @@ def _blockers_of_samples(leaves: Sequence[Leaf | MaskLeaf | BoxLeaf]) -> list[Bl
             why.append(Blocker(COLLATE, "collate_fn gets images that are tv_tensors", "end the transform with ToPureTensor"))
         elif worked_on(pipeline_text(leaf.transform, grey=leaf.grey)) == AUDIO:
             why.append(Blocker(COLLATE, "collate_fn gets sounds"))
+        elif gives_array(pipeline_text(leaf.transform)):
+            why.append(Blocker(COLLATE, "collate_fn gets images that are arrays", "end the transform with ToTensorV2()"))
     return why
 
 
