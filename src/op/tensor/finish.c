@@ -99,7 +99,8 @@ static float formula_value(enum st_formula formula, const struct st_lanes *lanes
     if (formula == ST_FORMULA_PRODUCT)
         return ((float)x + lanes->add[lane]) * lanes->high[lane];
     const float part = (float)x / 256;
-    const float scaled = fmaf(part, 1.0f / 255, part);
+    const float scaled = formula == ST_FORMULA_NORMALIZE_PRODUCT ? (float)x * (1.0f / 255)
+                                                                 : fmaf(part, 1.0f / 255, part);
     if (formula == ST_FORMULA_SCALE)
         return scaled;
     const float centred = scaled + lanes->add[lane];
@@ -151,7 +152,9 @@ static void choose_formula(struct st_finish *f, const struct st_finish_spec *spe
         f->formula = ST_FORMULA_LINE;
         return;
     }
-    const enum st_formula exact = spec->steps ? ST_FORMULA_NORMALIZE : ST_FORMULA_SCALE;
+    const enum st_formula normalize =
+        spec->by_product ? ST_FORMULA_NORMALIZE_PRODUCT : ST_FORMULA_NORMALIZE;
+    const enum st_formula exact = spec->steps ? normalize : ST_FORMULA_SCALE;
     set_lanes(f, spec, exact);
     if (formula_holds(f, exact))
         f->formula = exact;
