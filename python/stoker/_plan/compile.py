@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from .. import _ext
+from .._base.remember import remembering
 from .._data.base import EngineDataset
 from .._data.dicts import Dicts
 from .._data.field_dataset import FieldDataset
@@ -214,11 +215,12 @@ def compile_dataset(dataset: Any, transposes: Callable[[Any], Any] | None = None
 def _common_text(leaves: Sequence[Leaf | MaskLeaf | BoxLeaf], blockers: list[Blocker]) -> str:
     """Return the pipeline that all parts share."""
     texts = {}
-    for leaf in leaves:
-        found = _blockers_of_leaf(leaf) or _blockers_of_arrays(leaf)
-        blockers += [blocker for blocker in found if blocker not in blockers]
-        if not found:
-            texts[_text_of(leaf, blockers)] = None
+    with remembering():
+        for leaf in leaves:
+            found = _blockers_of_leaf(leaf) or _blockers_of_arrays(leaf)
+            blockers += [blocker for blocker in found if blocker not in blockers]
+            if not found:
+                texts[_text_of(leaf, blockers)] = None
     if len(texts) > 1:
         blockers.append(
             Blocker(

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .._base.remember import remembered
 from .._base.suggest import SuggestsKeywords
 from .._base.tensors import next_epoch, torch_if_installed
 from .._base.unmodified import as_of_library, changes_of_step
@@ -236,6 +237,7 @@ MAKES_TENSORS = {"ToImage", "PILToTensor", "ToTensor", "ToTensorV2", "MaybeToTen
 _MAKES_FLOATS = {"ToTensor", "ConvertImageDtype", "ToDtype", "ToFloat", "Normalize", "MaybeToTensor", *PRESETS}
 
 
+@remembered
 def compile_transform(transform: Any) -> Transform:
     """Return one of our transforms for `transform`, which is ours, torchvision's (v1 or v2), timm's or
     Albumentations'.
@@ -271,6 +273,7 @@ def compile_transform(transform: Any) -> Transform:
     raise unknown(transform)
 
 
+@remembered
 def proved(transform: Any) -> Any:
     """Return the steps that a user's function or object has been proved to be; None if it has not."""
     return next(filter(None, (prove(transform) for prove in provers)), None)

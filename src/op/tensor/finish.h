@@ -47,12 +47,8 @@ struct st_place {
 /* Writes pixels to their destination, mirrored or flipped if requested. */
 void st_finish_view(const struct st_finish *finish, const struct st_kernels *kernels,
                     const struct st_view *pixels, bool mirror, bool flip, const struct st_place *place);
-/* Writes one row of pixels, already mirrored, to row `y` of the destination. */
+/* Writes one row of pixels to row `y` of the destination. */
 void st_finish_row(const struct st_finish *finish, const struct st_kernels *kernels, const uint8_t *row,
-                   int32_t y, const struct st_place *place);
-
-/* The same for a row that is to be mirrored or not. */
-void st_finish_line(const struct st_finish *finish, const struct st_kernels *kernels,
-                    const uint8_t *row, bool mirror, int32_t y, const struct st_place *place);
+                   bool mirror, int32_t y, const struct st_place *place);
 
 #endif
