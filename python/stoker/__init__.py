@@ -59,6 +59,7 @@ from ._open import open
 from ._plan import from_albumentations_distortions as _from_albumentations_distortions  # noqa: F401 (it fills in a table)
 from ._plan import from_albumentations_dropout as _from_albumentations_dropout  # noqa: F401 (likewise)
 from ._plan import from_albumentations_geometry as _from_albumentations_geometry  # noqa: F401 (likewise)
+from ._plan import from_albumentations_noises as _from_albumentations_noises  # noqa: F401 (likewise)
 from ._plan import from_albumentations_pixels as _from_albumentations_pixels  # noqa: F401 (likewise)
 from ._plan import from_albumentations_sizes as _from_albumentations_sizes  # noqa: F401 (likewise)
 from ._plan import from_albumentations_warps as _from_albumentations_warps  # noqa: F401 (likewise)

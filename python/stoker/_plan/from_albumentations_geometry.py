@@ -87,9 +87,7 @@ def _crop_to_mask(t: Any) -> Transform:
 
 def crop_around_boxes(t: Any) -> Transform:
     """Return the step for the attribute erosion_rate."""
-    if number(t, "erosion_rate") != 0:
-        raise cannot(t, f"erosion_rate={t.erosion_rate!r} is not 0")
-    return EngineOp("crop_around_boxes")
+    return EngineOp("crop_around_boxes", erosion=number(t, "erosion_rate", 0, 1) or None)
 
 
 def _pad_if_needed(t: Any) -> Transform:
@@ -101,6 +99,14 @@ def _pad_if_needed(t: Any) -> Transform:
     }
     sizes = {name: None if value is None else integer(t, name, value, 1, _SIDE) for name, value in given.items()}
     return EngineOp("pad_if_needed", **sizes, position=_position(t, "position"), **border(t))
+
+
+def _pad(t: Any) -> Transform:
+    """One number, one for each axis, or left, top, right and bottom."""
+    given = t.padding if isinstance(t.padding, (tuple, list)) else [t.padding]
+    if len(given) not in (1, 2, 4):
+        raise cannot(t, f"padding={t.padding!r} is not 1, 2 or 4 numbers")
+    return EngineOp("pad", padding=[integer(t, "padding", value, 0, _SIDE) for value in given], **border(t))
 
 
 # ---- floats, and the end ----
@@ -151,6 +157,7 @@ register("CropNonEmptyMaskIfExists", _crop_to_mask)
 register("D4", lambda t: turn(*range(1, 9)))
 register("HorizontalFlip", lambda t: T.RandomHorizontalFlip(1.0))
 register("Normalize", _normalize)
+register("Pad", _pad)
 register("PadIfNeeded", _pad_if_needed)
 register("RandomCrop", _random_crop)
 register("RandomRotate90", lambda t: turn(1, 8, 3, 6))
