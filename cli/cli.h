@@ -128,6 +128,14 @@ struct bytes_text {
 };
 const char *with_unit(struct bytes_text *room, double bytes);
 
+/* Seconds of all CPUs at work, by the first line of /proc/stat, and those of them that the host of a
+ * virtual machine withheld (if `stolen` is not NULL); NaN: it does not say. */
+double busy_cpu_seconds(const char *stat, double *stolen);
+/* The CPUs that other programs use, measured for a quarter of a second; NaN: unknown. */
+double cpus_of_others(void);
+/* Whether they use so much that measurements suffer; says so in `out`. */
+bool others_text(char *out, size_t room, double others, double cpus);
+
 /* The columns of a terminal, from 40 to 100; 80 if this is none. */
 size_t columns_for(FILE *to);
 /* Whether standard error is a terminal that can redraw a line; and redraws it, cut to the columns of the

@@ -13,6 +13,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define TRAINING                                                                                        \
     "random_resized_crop(size=224); random_horizontal_flip; to_tensor; "                                \
@@ -27,6 +28,7 @@ struct bench {
     double seconds;
     bool json;
     /* results */
+    double others; /* CPUs that other programs use */
     double open_seconds;
     bool read_measured, decode_measured; /* not decoded: there is nothing to decode */
     uint64_t read_failed;
@@ -130,6 +132,9 @@ static const char *kernels_name(void)
 
 static void print_data(const struct bench *bench, const struct stoker_dataset *data)
 {
+    char others[128];
+    if (others_text(others, sizeof others, bench->others, (double)sysconf(_SC_NPROCESSORS_ONLN)))
+        printf("busy         %s\n", others);
     struct number_text room;
     const char *kernels = kernels_name();
     struct shown_text name;
@@ -227,6 +232,7 @@ static void write_results(const struct bench *b, const struct stoker_dataset *da
     json_count(&json, "classes", stoker_dataset_class_count(data));
     json_number(&json, "open_seconds", b->open_seconds);
     json_count(&json, "cpus", stoker_cpu_count());
+    json_number(&json, "cpus_busy_others", b->others);
     json_string(&json, "kernels", kernels_name());
     json_string(&json, "ops", b->pipeline);
     json_count(&json, "batch_size", b->batch);
@@ -312,6 +318,7 @@ static int bench_run(int argc, char **argv)
     const int usage = parse(&bench, argc, argv);
     if (usage != EXIT_OK)
         return usage;
+    bench.others = cpus_of_others();
     const uint64_t start = st_now_ns();
     int rc = pack_data_open(&data, &place, bench.data, NULL, &err);
     bench.open_seconds = (double)(st_now_ns() - start) / 1e9;

@@ -143,6 +143,8 @@ static void print_report(const struct dr_directory *directory, struct report *re
     report->json = write_report(directory, "run.json", write_json, report);
     report->html = write_report(directory, "report.html", write_html, report);
     report->trace = write_report(directory, "trace.json", write_trace, report);
+    if (report->verdict.failed)
+        return;
     const bool html = report->html, trace = report->trace;
     struct shown_text room;
     const char *place = shown(&room, directory->shown);

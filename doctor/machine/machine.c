@@ -4,6 +4,7 @@
  */
 #include "doctor/machine/machine.h"
 
+#include "cli/cli.h"
 #include "doctor/probe/probes.h"
 #include "doctor/rule/words.h"
 
@@ -56,6 +57,21 @@ static struct dr_limits ask_probes(void)
     }
     dr_absent_free(&absent);
     return limits;
+}
+
+/* The first line where it is bad: whatever is measured meanwhile is of a busy machine. */
+static void check_others(struct dr_checks *checks, const struct dr_limits *limits)
+{
+    char text[128];
+    const double others = cpus_of_others();
+    if (others_text(text, sizeof text, others, limits->cpus_machine))
+        dr_check_add(checks, DR_IMPROVE, "others", "stop the other programs, or measure later", "%s",
+                     text);
+    else if (isnan(others))
+        dr_check_add(checks, DR_NOT_HERE, "others", "", "/proc/stat does not tell how busy CPUs are");
+    else
+        dr_check_add(checks, DR_GOOD, "others", "", "other programs use %.1f of %.0f CPUs", others,
+                     limits->cpus_machine);
 }
 
 static void check_cpus(struct dr_checks *checks, const struct dr_limits *limits)
@@ -194,6 +210,7 @@ static void check_environment(struct dr_checks *checks, const struct dr_limits *
 void dr_check_machine(struct dr_checks *checks)
 {
     const struct dr_limits limits = ask_probes();
+    check_others(checks, &limits);
     check_cpus(checks, &limits);
     check_memory(checks, &limits);
     check_limits(checks);

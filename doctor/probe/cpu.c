@@ -5,6 +5,7 @@
 #include "doctor/probe/probes.h"
 
 #include "base/cpu.h"
+#include "cli/cli.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -18,21 +19,6 @@ struct cpu {
     struct dr_limits *limits;
     uint64_t looked_ns;
 };
-
-/* Busy: user, nice, system, irq, softirq and steal. Guest time is part of user; idle and iowait are not
- * work. */
-static void busy_seconds(const char *text, double *busy, double *stolen)
-{
-    const double hertz = (double)sysconf(_SC_CLK_TCK);
-    double field[8] = {0};
-    int k = 0;
-    if (!strncmp(text, "cpu ", 4))
-        for (text += 4; k < 8 && (text = dr_text_next(text, &field[k])); k++)
-            ;
-    *busy = k < 4 ? NAN
-                  : (field[0] + field[1] + field[2] + field[5] + field[6] + field[7]) / hertz;
-    *stolen = k < 8 ? NAN : field[7] / hertz;
-}
 
 static double machine_cpus(const char *root)
 {
@@ -115,8 +101,8 @@ static void cpu_sample(void *state, struct dr_tick *tick, const struct dr_watche
     struct cpu *cpu = state;
     char text[512]; /* only the first line is needed */
     if (dr_file_text(cpu->stat, text, sizeof text)) {
-        double busy, stolen;
-        busy_seconds(text, &busy, &stolen);
+        double stolen;
+        const double busy = busy_cpu_seconds(text, &stolen);
         tick->machine[DR_CPU_BUSY] = dr_counter_rate(&cpu->busy, busy, dr_tick_seconds(tick));
         tick->machine[DR_CPU_STOLEN] = dr_counter_rate(&cpu->stolen, stolen, dr_tick_seconds(tick));
     }

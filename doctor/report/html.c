@@ -144,6 +144,11 @@ void dr_html_verdict(const struct dr_page *page)
             tone_of(v->kind), dr_verdict_code(v));
     html_text(to, *v->sentence ? v->sentence : dr_kind_name(v->kind));
     fputs("</h1>\n", to);
+    if (*v->busy) {
+        fputs("<p class=limiter>", to);
+        html_text(to, v->busy);
+        fputs("</p>\n", to);
+    }
     if (*v->limiter) {
         fputs("<p class=limiter>The limit is ", to);
         html_text(to, v->limiter);

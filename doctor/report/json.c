@@ -120,6 +120,7 @@ void dr_json_verdict(struct json *json, const struct dr_verdict *verdict)
     json_string(json, "kind", dr_kind_name(verdict->kind));
     json_string(json, "code", dr_verdict_code(verdict));
     json_string(json, "sentence", verdict->sentence);
+    json_string(json, "busy", verdict->busy[0] ? verdict->busy : NULL);
     json_string(json, "confidence", verdict->confidence);
     json_string(json, "limiter", verdict->limiter);
     json_number(json, "ceiling", verdict->ceiling);

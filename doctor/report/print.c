@@ -336,6 +336,12 @@ void dr_print_verdict(FILE *to, const struct dr_style *style, const struct dr_ve
     struct page page = {to, style->width, style->color, style->ascii};
     page.width = page.width < NARROWEST ? NARROWEST : page.width > WIDEST ? WIDEST : page.width;
     struct number_text steps;
+    if (verdict->busy[0]) {
+        label(&page, "BUSY");
+        ink(&page, YELLOW);
+        wrap(&page, LABEL, LABEL, verdict->busy);
+        ink(&page, PLAIN);
+    }
     label(&page, "VERDICT");
     ink(&page, verdict->kind == DR_DATA_BOUND      ? RED
                : verdict->kind == DR_COMPUTE_BOUND ? GREEN
@@ -343,6 +349,8 @@ void dr_print_verdict(FILE *to, const struct dr_style *style, const struct dr_ve
     wrap(&page, LABEL, LABEL,
          verdict->sentence[0] ? verdict->sentence : "cannot tell: nothing was recorded");
     ink(&page, PLAIN);
+    if (verdict->failed)
+        return;
     if (verdict->kind != DR_CANNOT_TELL && facts && dr_known(facts->confidence_steps))
         paragraph(&page, LABEL,
                   "confidence %s (%s step%s; 95 %% interval of the stall: %.0f to %.0f %%)",

@@ -9,7 +9,7 @@
 static bool check(const struct dr_case *c, struct dr_finding *out)
 {
     const struct dr_facts *f = c->facts;
-    if (dr_known(f->stall_share) && !dr_below(f->confidence_steps, DR_STEPS_LEAST))
+    if (!dr_cannot_tell(f))
         return false;
     const bool some = dr_above(f->confidence_steps, 0);
     out->order = DR_ORDER_OWN;

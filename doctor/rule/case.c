@@ -32,6 +32,11 @@ const char *dr_makers(const struct dr_case *c, double count)
     return c->facts->loader.native ? "threads" : "workers";
 }
 
+bool dr_cannot_tell(const struct dr_facts *facts)
+{
+    return !dr_known(facts->stall_share) || dr_below(facts->confidence_steps, DR_STEPS_LEAST);
+}
+
 bool dr_starved(const struct dr_case *c)
 {
     const struct dr_facts *f = c->facts;

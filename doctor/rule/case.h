@@ -46,6 +46,8 @@ const char *dr_waiter(const struct dr_case *c);
 /* What makes the batches: "workers" or, with Stoker's engine, "threads"; singular if `count` is 1. */
 const char *dr_makers(const struct dr_case *c, double count);
 
+/* Too few steps were measured to judge anything by them. */
+bool dr_cannot_tell(const struct dr_facts *facts);
 /* The stall is large enough to need a cause. */
 bool dr_starved(const struct dr_case *c);
 /* The stall is large enough even without the transfer of batches that were ready: they are made too

@@ -51,7 +51,7 @@ const struct dr_rule dr_rule_disk = {
     .code = "ST207",
     .name = "slow-disk",
     .title = "Workers wait for the disk",
-    .needs = "step.stall,batch.stages",
+    .needs = "step.stall,batch.stages,read.storage",
     .check = check,
     .symptoms = "Workers are blocked in reads; few bytes come from the page cache; the disk is almost "
                 "always busy, or each request takes long.",

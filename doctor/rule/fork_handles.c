@@ -31,7 +31,7 @@ const struct dr_rule dr_rule_fork_handles = {
     .code = "ST221",
     .name = "fork-handles",
     .title = "Workers were forked while the dataset had files open",
-    .needs = "",
+    .needs = "dataset.objects",
     .check = check,
     .symptoms = "The dataset holds an h5py, LMDB, zip, SQLite or plain file object that was opened "
                 "before the workers started; occasionally wrong samples, \"can't decompress\", or a "

@@ -66,7 +66,7 @@ const struct dr_rule dr_rule_hand_over = {
     .code = "ST215",
     .name = "hand-over",
     .title = "Pinning, pickling or transferring batches is the limit",
-    .needs = "step.stall",
+    .needs = "step.stall,batch.stages",
     .check = check,
     .symptoms = "The pinning thread is always busy, or the training thread works inside next() "
                 "although workers make the batches, or workers spend a third of their time putting "

@@ -105,6 +105,15 @@ static void sort_findings(struct dr_verdict *out, double stall)
     }
 }
 
+/* What is cleared was looked at, with the data for it: after too few steps nothing was, and on a busy
+ * machine a neighbour that explains no stall is still there. */
+static bool is_cleared(const struct dr_rule *rule, const struct dr_case *c)
+{
+    if (dr_cannot_tell(c->facts))
+        return false;
+    return strcmp(rule->code, "ST223") || !dr_machine_is_busy(c->facts);
+}
+
 static void apply(struct dr_verdict *out, const struct dr_case *c)
 {
     char lacking[64];
@@ -123,11 +132,12 @@ static void apply(struct dr_verdict *out, const struct dr_case *c)
             if (isnan(finding->weight))
                 finding->weight = 0;
             out->findings++;
-        } else if (dr_lacks(rule, c->facts, lacking, sizeof lacking)) {
+        } else if (!strcmp(rule->code, "ST201") || !strcmp(rule->code, "ST901")) {
+            continue;
+        } else if (dr_lacks(rule, c->facts, lacking, sizeof lacking) || !is_cleared(rule, c)) {
             if (out->unjudged_count < sizeof out->unjudged / sizeof *out->unjudged)
                 out->unjudged[out->unjudged_count++] = rule;
-        } else if (strcmp(rule->code, "ST201") && strcmp(rule->code, "ST901") &&
-                   out->cleared_count < sizeof out->cleared / sizeof *out->cleared)
+        } else if (out->cleared_count < sizeof out->cleared / sizeof *out->cleared)
             out->cleared[out->cleared_count++] = rule;
     }
 }
@@ -156,6 +166,23 @@ static void unexplained(struct dr_verdict *out, const struct dr_case *c)
     DR_SAY(finding->advice,
            "find out what the dataset does there, or provide the signals listed below");
     DR_SAY(finding->basis, "no prediction without a cause");
+}
+
+/* Without a cause, on a machine that others use: on an idle one, there might be nothing to explain. */
+static void doubt(struct dr_verdict *out, const struct dr_case *c)
+{
+    if (dr_below(dr_idle_stall(c), DR_STALL_MATTERS)) {
+        out->kind = DR_COMPUTE_BOUND;
+        return;
+    }
+    unexplained(out, c);
+    struct dr_finding *finding = find(out, "ST901");
+    out->kind = DR_CANNOT_TELL;
+    DR_SAY(finding->sentence,
+           "no known cause explains the waits (%.0f %% of each step), and other programs use %.1f CPUs: "
+           "the waits may be theirs",
+           c->facts->stall_share * 100, c->facts->cpus_busy_others);
+    DR_SAY(finding->advice, "run it again on an idle machine");
 }
 
 /* While other programs hold the CPUs, the training thread itself may come late to take a batch. */
@@ -196,6 +223,11 @@ static void say(struct dr_verdict *out, const struct dr_case *c)
                "compute-bound after the first epoch: from then on, %s waits for data only %.0f %% of "
                "each step",
                dr_waiter(c), f->later_epochs_stall_share * 100);
+    else if (out->kind == DR_COMPUTE_BOUND && dr_late(c) && *out->busy)
+        DR_SAY(out->sentence,
+               "compute-bound on an idle machine: here %s waits %.0f %% of each step, because other "
+               "programs use the CPUs",
+               dr_waiter(c), f->stall_share * 100);
     else if (out->kind == DR_COMPUTE_BOUND && dr_starved(c))
         DR_SAY(out->sentence,
                "compute-bound: batches are ready in time; %s waits %.1f %% of each step, to receive "
@@ -217,9 +249,34 @@ static void say(struct dr_verdict *out, const struct dr_case *c)
                start ? start->weight * 100 : 0.0);
 }
 
+/* The command failed before a step was seen, and its loader reported nothing: its own error message says
+ * more than a verdict would. */
+static bool failed_at_once(struct dr_verdict *out, const struct dr_facts *facts)
+{
+    const struct dr_run *run = facts->run;
+    if (!run || !run->finished || run->exit_code == 0 || dr_above(facts->confidence_steps, 0) ||
+        facts->loader.failure[0])
+        return false;
+    out->failed = true;
+    out->kind = DR_CANNOT_TELL;
+    out->confidence = "low";
+    if (run->exit_code > 128)
+        DR_SAY(out->sentence, "no verdict: signal %d ended the command before its first training step",
+               run->exit_code - 128);
+    else
+        DR_SAY(out->sentence,
+               "no verdict: the command ended with status %d before its first training step",
+               run->exit_code);
+    return true;
+}
+
 void dr_judge(struct dr_verdict *out, const struct dr_facts *facts)
 {
     memset(out, 0, sizeof *out);
+    out->ceiling = NAN;
+    out->all = (struct dr_range){NAN, NAN, NAN};
+    if (failed_at_once(out, facts))
+        return;
     struct dr_trace trace;
     struct dr_case c = {.facts = facts, .ceiling = NAN};
     const struct dr_settings *loader = &facts->loader;
@@ -237,7 +294,6 @@ void dr_judge(struct dr_verdict *out, const struct dr_facts *facts)
     if (dr_above(facts->compute, 0) && dr_above(facts->step, 0))
         c.ceiling = fmax(1, facts->step / facts->compute);
     out->ceiling = c.ceiling;
-    out->all = (struct dr_range){NAN, NAN, NAN};
     out->confidence = confidence(facts);
 
     apply(out, &c);
@@ -257,7 +313,11 @@ void dr_judge(struct dr_verdict *out, const struct dr_facts *facts)
     for (uint32_t i = 0; i < out->findings; i++)
         explained |=
             out->finding[i].order < DR_ORDER_LATER || out->finding[i].weight >= 0.5 * facts->stall_share;
-    if (out->kind == DR_DATA_BOUND && !explained)
+    if (dr_machine_is_busy(facts))
+        dr_say_busy(out, &c);
+    if (out->kind == DR_DATA_BOUND && !explained && *out->busy)
+        doubt(out, &c);
+    else if (out->kind == DR_DATA_BOUND && !explained)
         unexplained(out, &c);
     sort_findings(out, dr_known(facts->stall_share) ? facts->stall_share : 0);
     say(out, &c);

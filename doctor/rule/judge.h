@@ -12,6 +12,13 @@ const char *dr_lacks(const struct dr_rule *rule, const struct dr_facts *facts, c
 /* Whether the rule can apply to a run of this kind at all (no workers, no GPU, one rank). */
 bool dr_concerns(const struct dr_rule *rule, const struct dr_facts *facts);
 
+/* Whether other programs use so much of the CPUs that this run may use that its timings are theirs. */
+bool dr_machine_is_busy(const struct dr_facts *facts);
+/* The share of a step that would be waits for data without them; NaN: it cannot be told. */
+double dr_idle_stall(const struct dr_case *c);
+/* Fills in `busy`. */
+void dr_say_busy(struct dr_verdict *out, const struct dr_case *c);
+
 /* What limits the run now: "computation" or, if it is the loader, its heaviest stage and
  * its resource. */
 void dr_limit_now(char *out, size_t size, const struct dr_case *c, bool loader);

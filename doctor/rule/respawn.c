@@ -37,7 +37,7 @@ const struct dr_rule dr_rule_respawn = {
     .code = "ST214",
     .name = "respawn",
     .title = "Workers are restarted for every epoch",
-    .needs = "epochs",
+    .needs = "epochs.start",
     .check = check,
     .symptoms = "The first batch of every epoch is late; between epochs, worker processes exit and new "
                 "ones start.",

@@ -54,7 +54,9 @@ enum dr_verdict_kind { DR_DATA_BOUND, DR_COMPUTE_BOUND, DR_CANNOT_TELL };
 
 struct dr_verdict {
     enum dr_verdict_kind kind;
+    bool failed; /* the command failed before its first step: there is nothing to judge */
     char sentence[512];     /* "data-bound: the GPU waits for the next batch 62 % of each step" */
+    char busy[256];         /* other programs use the CPUs: how many, and what that means; "" */
     const char *confidence; /* "high", "medium", "low" */
     char limiter[160]; /* stage and resource: "decoding (71 % of the time of a batch) in 8 workers" */
     struct dr_finding finding[DR_FINDINGS_MOST]; /* the root cause first */

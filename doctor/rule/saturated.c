@@ -100,7 +100,7 @@ const struct dr_rule dr_rule_saturated = {
     .code = "ST204",
     .name = "cpu-saturated",
     .title = "Workers need more CPU time than there is",
-    .needs = "step.stall,run_queue",
+    .needs = "step.stall,run_queue,cpus",
     .check = check,
     .symptoms = "There are as many workers as CPUs or more; they are ready to run but wait for a CPU "
                 "10 % of the time or longer; training still waits.",

@@ -67,7 +67,7 @@ const struct dr_rule dr_rule_thread_storm = {
     .code = "ST206",
     .name = "thread-storm",
     .title = "Workers start more threads than there are CPUs",
-    .needs = "step.stall,threads.busy",
+    .needs = "step.stall,threads.busy,run_queue,cpus",
     .check = check,
     .symptoms = "Each worker has many busy threads, in total several per CPU; they queue for CPUs; "
                 "much of the CPU time is spent in the kernel.",

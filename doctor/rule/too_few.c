@@ -41,7 +41,7 @@ const struct dr_rule dr_rule_too_few = {
     .code = "ST203",
     .name = "too-few-workers",
     .title = "Too few workers for the speed of the training",
-    .needs = "step.stall,batch.seconds",
+    .needs = "step.stall,batch.seconds,cpus",
     .check = check,
     .symptoms = "Workers are never idle and rarely wait for a CPU; CPUs are unused while training "
                 "waits.",

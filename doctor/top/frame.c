@@ -64,6 +64,10 @@ static void put_verdict(struct dr_screen *s, const struct dr_verdict *verdict, c
         dr_put_line(s);
         return;
     }
+    if (verdict->busy[0]) {
+        dr_put(s, DR_YELLOW, " %s", verdict->busy);
+        dr_put_line(s);
+    }
     const enum dr_color color = verdict->kind == DR_DATA_BOUND      ? DR_RED
                                 : verdict->kind == DR_COMPUTE_BOUND ? DR_GREEN
                                                                     : DR_YELLOW;

@@ -1,5 +1,6 @@
 /* Probes: what they read of files of /proc and /sys, what is missing and why, and this machine's own. */
 #include "base/fake_root.h"
+#include "cli/cli.h"
 #include "doctor/probe/mounts.h"
 #include "doctor/probe/probes.h"
 #include "tap.h"
@@ -338,8 +339,29 @@ static void check_numbers(void)
        "no number in this line");
 }
 
+/* The first line of /proc/stat, and from which share of the CPUs on others are mentioned. */
+static void test_others(void)
+{
+    char text[128];
+    double stolen = 0;
+    const double hertz = (double)sysconf(_SC_CLK_TCK);
+    ok(busy_cpu_seconds("cpu  10 2 3 400 50 1 2 6 5 5\ncpu0 9", &stolen) * hertz == 24 &&
+           stolen * hertz == 6,
+       "work is all but idle and iowait, with what the host withholds");
+    ok(busy_cpu_seconds("cpu  10 2 3 400\n", &stolen) * hertz == 15 && isnan(stolen),
+       "old kernels count less");
+    ok(isnan(busy_cpu_seconds("intr 1 2 3", NULL)) && isnan(busy_cpu_seconds("cpu  10 2\n", NULL)),
+       "any other text says nothing");
+    ok(others_text(text, sizeof text, 1.5, 4) && strstr(text, "1.5 of this machine's 4 CPUs"), "%s", text);
+    ok(!others_text(text, sizeof text, 0.9, 4) && !others_text(text, sizeof text, NAN, 4),
+       "a few percent, and what is unknown, are not mentioned");
+    const double others = cpus_of_others();
+    ok(isnan(others) || others >= 0, "others of this machine: %.2f", others);
+}
+
 int main(void)
 {
+    test_others();
     if (!mkdtemp(root))
         return 1;
     char made[sizeof root];

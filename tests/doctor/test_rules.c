@@ -164,6 +164,98 @@ static void test_failed(void)
     ok(!has(v, "ST218"), "Stoker's loader uses no /dev/shm");
 }
 
+/* A command that failed before a step was seen has said itself why. */
+static void test_failed_at_once(void)
+{
+    static struct dr_verdict v[1];
+    static struct dr_run run = {.finished = true, .exit_code = 2};
+    struct dr_facts f;
+    unknown_facts(&f);
+    f.run = &run;
+    dr_judge(v, &f);
+    ok(v->failed && !v->findings && !v->cleared_count && !v->unjudged_count &&
+           strstr(v->sentence, "status 2"),
+       "no verdict: %s", v->sentence);
+    print(v, &f, 80, false, true);
+    ok(!strstr(screen, "DO THIS") && !strstr(screen, "NOT SEE") && strstr(screen, "status 2"), "one line");
+    run.exit_code = 137;
+    dr_judge(v, &f);
+    ok(strstr(v->sentence, "signal 9"), "killed: %s", v->sentence);
+    f.confidence_steps = 4;
+    dr_judge(v, &f);
+    ok(!v->failed && has(v, "ST901"), "after some steps there is a verdict");
+    healthy(&f);
+    f.run = &run;
+    dr_judge(v, &f);
+    ok(!v->failed && v->kind == DR_COMPUTE_BOUND, "and of a run that failed at its end, too");
+    run = (struct dr_run){.finished = true};
+    unknown_facts(&f);
+    f.run = &run;
+    dr_judge(v, &f);
+    ok(!v->failed && has(v, "ST901"), "a program without steps that does not fail is told what is missing");
+}
+
+/* What is not checked is not cleared. */
+static void test_cleared(void)
+{
+    static struct dr_verdict v[1];
+    struct dr_facts f;
+    healthy(&f);
+    f.confidence_steps = 5;
+    dr_judge(v, &f);
+    ok(v->cleared_count == 0 && v->unjudged_count > 25, "after five steps nothing is cleared (%u)",
+       v->cleared_count);
+    healthy(&f);
+    f.later_epochs_stall_share = f.epoch_start = f.limits.cpus = NAN;
+    dr_judge(v, &f);
+    bool cleared = false;
+    for (uint32_t i = 0; i < v->cleared_count; i++)
+        cleared = cleared || strstr("ST203 ST204 ST206 ST211 ST214", v->cleared[i]->code);
+    ok(!cleared, "nor is a warm-up after one epoch, nor the number of workers for unknown CPUs");
+}
+
+static bool clears(const struct dr_verdict *v, const char *code)
+{
+    for (uint32_t i = 0; i < v->cleared_count; i++)
+        if (!strcmp(v->cleared[i]->code, code))
+            return true;
+    return false;
+}
+
+/* Others use the CPUs: said first, never cleared, and no cause is made of it that an idle machine lacks. */
+static void test_busy(void)
+{
+    static struct dr_verdict v[1];
+    struct dr_facts f;
+    healthy(&f);
+    dr_judge(v, &f);
+    ok(!*v->busy && clears(v, "ST223"), "an idle machine");
+    f.cpus_busy_others = 5;
+    dr_judge(v, &f);
+    ok(*v->busy && strstr(v->busy, "5 of its 8 CPUs") && !clears(v, "ST223"), "a busy one: %s", v->busy);
+    print(v, &f, 80, false, true);
+    ok(strstr(screen, "BUSY") && strstr(screen, "BUSY") < strstr(screen, "VERDICT"), "is said first");
+    f.limits.cpus_machine = 64;
+    dr_judge(v, &f);
+    ok(!*v->busy, "others that have CPUs of their own do not count");
+    f.worker_run_queue = 0.2;
+    dr_judge(v, &f);
+    ok(*v->busy, "unless there are waits for a CPU");
+    healthy(&f);
+    starve(&f, 0.2);
+    dr_judge(v, &f);
+    ok(v->kind == DR_DATA_BOUND && !strcmp(first(v), "ST901"), "waits without a cause: %s", first(v));
+    f.cpus_busy_others = 5;
+    dr_judge(v, &f);
+    ok(v->kind == DR_COMPUTE_BOUND && strstr(v->sentence, "on an idle machine") && !v->findings,
+       "which the simulator does not see on an idle machine: %s", v->sentence);
+    f.batch_count = 0;
+    dr_judge(v, &f);
+    ok(v->kind == DR_CANNOT_TELL && !strcmp(first(v), "ST901") && is_sound(v) &&
+           strstr(v->sentence, "may be theirs"),
+       "or that cannot be simulated: %s", v->sentence);
+}
+
 static void test_pairs(void)
 {
     static struct dr_verdict v[1];
@@ -345,6 +437,9 @@ int main(void)
     test_in_time();
     test_unknown();
     test_failed();
+    test_failed_at_once();
+    test_cleared();
+    test_busy();
     test_cases();
     test_pairs();
     test_ranks();

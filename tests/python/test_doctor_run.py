@@ -284,11 +284,12 @@ def test_a_live_run_can_be_read(tmp_path):
     assert end(folder)[1:] == (143, 1)
 
 
-@pytest.mark.parametrize("seconds", [0, 1])
-def test_no_python_and_no_steps_is_said(tmp_path, seconds):
-    got = run("--", "sh", "-c", f"sleep {seconds}; exit 7", cwd=tmp_path)
-    assert got.returncode == 7
-    assert b"cannot tell" in got.stderr and b"ST901" in got.stderr
+@pytest.mark.parametrize(("seconds", "status"), [(0, 7), (1, 0)])
+def test_no_python_and_no_steps_is_said(tmp_path, seconds, status):
+    got = run("--", "sh", "-c", f"sleep {seconds}; exit {status}", cwd=tmp_path)
+    assert got.returncode == status
+    assert (b"status 7 before its first" in got.stderr) == (status == 7)  # it has said itself why
+    assert (b"ST901" in got.stderr) == (b"DO THIS" in got.stderr) == (status == 0)
     folder = tmp_path / ".stoker/0001"
     assert json.loads((folder / "run.json").read_text())["verdict"]["kind"] == "cannot tell"
     assert (folder / "report.html").stat().st_size > 1000
