@@ -89,12 +89,12 @@ static inline size_t grey_blocks(uint8_t *to, const uint8_t *row, size_t count)
     return i;
 }
 
-static inline size_t grey3_blocks(uint8_t *row, size_t count)
+static inline size_t grey3_blocks(uint8_t *out, const uint8_t *row, size_t count)
 {
     const __m128i index = _mm_setr_epi8(0, 0, 0, 4, 4, 4, 8, 8, 8, 12, 12, 12, -1, -1, -1, -1);
     size_t i = 0;
     for (; i + RGB_BLOCK <= count; i += RGB_BLOCK)
-        put_pixels(row + 3 * i, grey_lanes(row + 3 * i), index);
+        put_pixels(out + 3 * i, grey_lanes(row + 3 * i), index);
     return i;
 }
 
@@ -146,10 +146,10 @@ static void grey(uint8_t *restrict to, const uint8_t *restrict row, size_t count
         to[i] = (uint8_t)luma(row[3 * i], row[3 * i + 1], row[3 * i + 2]);
 }
 
-static void grey3(uint8_t *row, size_t count)
+static void grey3(uint8_t *out, const uint8_t *row, size_t count)
 {
-    for (size_t i = grey3_blocks(row, count); i < count; i++)
-        row[3 * i] = row[3 * i + 1] = row[3 * i + 2] =
+    for (size_t i = grey3_blocks(out, row, count); i < count; i++)
+        out[3 * i] = out[3 * i + 1] = out[3 * i + 2] =
             (uint8_t)luma(row[3 * i], row[3 * i + 1], row[3 * i + 2]);
 }
 
