@@ -60,19 +60,9 @@ def op(name, images):
     return compiled(in_memory(images, finished))
 
 
-class Own(datasets.ImageFolder):
-    """A dataset of the user's own; the engine has a part in it."""
-
-    def __getitem__(self, index):
-        return super().__getitem__(index)
-
-
 def recipe(name, folder):
     if name in ops_torchvision_v1.RECIPES:
-        transform = ops_torchvision_v1.RECIPES[name]()
-        if name.startswith("DINO"):  # several views of an image are the dataset's own code
-            return epochs(Own(folder, transform), num_workers=0)
-        return compiled(datasets.ImageFolder(folder, transform))
+        return compiled(datasets.ImageFolder(folder, ops_torchvision_v1.RECIPES[name]()))
     if name in ops_torchvision_v2.SEGMENTATION:
         steps = T.Compose(ops_torchvision_v2.SEGMENTATION[name]())
         return compiled(stoker.datasets.ImageMaskFolder(folder, TARGETS / "masks", steps))

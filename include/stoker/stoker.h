@@ -464,10 +464,10 @@ struct stoker_batch {
     uint64_t epoch, index;             /* `index` is the position of the batch in the epoch */
     uint32_t count;                    /* samples in it */
     bool ragged;                       /* images.data is NULL, and `items` has the images */
-    struct stoker_tensor images;       /* [count, C, H, W]; sounds: [count, C, T] or [count, C, F, T],
-                                          with zeros after the shorter ones; ndim 0 if the dataset has no
-                                          images */
-    const struct stoker_tensor *items; /* ragged: count tensors [C, H, W] */
+    struct stoker_tensor images;       /* [count, C, H, W], with the op to_array [count, H, W, C]; sounds:
+                                          [count, C, T] or [count, C, F, T], with zeros after the shorter
+                                          ones; ndim 0 if the dataset has no images */
+    const struct stoker_tensor *items; /* ragged: count tensors [C, H, W], or [H, W, C] */
     struct stoker_tensor lengths;      /* sounds of different lengths: int64 [count], their frames, in
                                           host memory; otherwise ndim 0 */
     struct stoker_tensor labels;       /* int64 [count]; for samples with fields, the first int field */
@@ -785,7 +785,7 @@ struct stoker_picture {
     size_t edit_count;
 };
 /* Random draws are a function of (seed, epoch, sample), as in a loader. *out is [C, H, W], or [H, W, C]
- * with NHWC, without gaps. Its data belongs to the caller, who frees it with free(). Any thread. */
+ * with NHWC or to_array, without gaps. Its data belongs to the caller, who frees it with free(). Any thread. */
 STOKER_API int stoker_single_run(struct stoker_single *single, const struct stoker_picture *picture,
                                  uint64_t seed, uint64_t epoch, uint64_t sample,
                                  struct stoker_tensor *out, struct stoker_error *err);

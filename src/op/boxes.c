@@ -138,8 +138,7 @@ void st_points_map(struct st_boxes *boxes,
     }
 }
 
-/* Box `k` gets another place. */
-static void keep(struct st_boxes *boxes, uint64_t place, uint64_t k)
+void st_boxes_keep(struct st_boxes *boxes, uint64_t place, uint64_t k)
 {
     memmove(boxes->box[place], boxes->box[k], sizeof *boxes->box);
     boxes->which[place] = boxes->which[k];
@@ -159,7 +158,7 @@ void st_boxes_sanitize(struct st_boxes *boxes, float side_least, float area_leas
     uint64_t kept = 0;
     for (uint64_t k = 0; k < boxes->count; k++)
         if (is_sane(boxes->box[k], side_least, area_least, (float)width, (float)height))
-            keep(boxes, kept++, k);
+            st_boxes_keep(boxes, kept++, k);
     boxes->count = kept;
 }
 
@@ -189,7 +188,7 @@ void st_boxes_filter(struct st_boxes *boxes, const struct st_box_limits *limits,
         const double had = area_of(box);
         clamp(box, width, height);
         if (is_enough(limits, had, (double)box[2] - (double)box[0], (double)box[3] - (double)box[1]))
-            keep(boxes, kept++, k);
+            st_boxes_keep(boxes, kept++, k);
     }
     boxes->count = kept;
 }

@@ -46,6 +46,8 @@ void st_boxes_map(struct st_boxes *boxes, void (*move)(const void *by, const flo
 /* Each key point is moved by `move`. */
 void st_points_map(struct st_boxes *boxes,
                    void (*move)(const void *by, const float from[2], float to[2]), const void *by);
+/* Box `k` takes place `place`, up to which all are kept. */
+void st_boxes_keep(struct st_boxes *boxes, uint64_t place, uint64_t k);
 /* What boxes need in order to stay, in pixels; see filter_boxes. */
 struct st_box_limits {
     double area, visibility, width, height, ratio;

@@ -221,7 +221,7 @@ bool st_row_changes_finish(const struct st_row_changes *changes, struct st_arena
     for (int32_t y = 0; y < pixels->height; y++) {
         memcpy(row.data, st_row(pixels, y), (size_t)row.stride);
         change_all(changes, row.data, row.width);
-        st_finish_line(finish, kernels, row.data, mirror, flip ? pixels->height - 1 - y : y, place);
+        st_finish_row(finish, kernels, row.data, mirror, flip ? pixels->height - 1 - y : y, place);
     }
     return true;
 }

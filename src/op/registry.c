@@ -29,7 +29,7 @@
     X(random_channel_permutation) X(random_photometric_distort) \
     X(views) X(by_view) \
     X(random_apply) X(random_choice) X(random_some) X(random_order) X(to_tensor) X(pil_to_tensor) \
-    X(convert_image_dtype) X(normalize) X(normalize_bytes) X(arithmetic) \
+    X(to_array) X(convert_image_dtype) X(normalize) X(normalize_bytes) X(arithmetic) \
     X(audio_decode) X(audio_resample) X(audio_mono) X(audio_channels) X(audio_crop) \
     X(audio_gain) X(audio_normalize) X(audio_spectrogram) X(audio_mel_spectrogram)
 

@@ -137,7 +137,8 @@ void st_slot_begin(struct st_slot *slot);
 int st_slot_complete(struct st_slot *slot, uint32_t count, uint64_t *copied, struct stoker_error *err);
 void st_slot_forget_failures(struct st_slot *slot);
 
-/* Images; slot_image.c. [C, H, W] with the strides of the layout, and [N, C, H, W] of such images. */
+/* Images; slot_image.c. [C, H, W] with the strides of the layout, or [H, W, C] of a pipeline with
+ * to_array, and [N, C, H, W] or [N, H, W, C] of such images. */
 struct stoker_tensor st_slot_describe_image(const struct st_finish *finish, void *data, int64_t width,
                                             int64_t height);
 struct stoker_tensor st_slot_describe_images(const struct st_finish *finish, void *data, uint32_t count,

@@ -13,6 +13,12 @@ struct stoker_tensor st_slot_describe_image(const struct st_finish *finish, void
 {
     const int64_t c = finish->channels;
     const bool nchw = finish->layout == STOKER_LAYOUT_NCHW;
+    if (finish->array)
+        return (struct stoker_tensor){.data = data,
+                                      .dtype = finish->dtype,
+                                      .ndim = 3,
+                                      .shape = {height, width, c},
+                                      .stride = {width * c, c, 1}};
     return (struct stoker_tensor){
         .data = data,
         .dtype = finish->dtype,
@@ -27,12 +33,22 @@ struct stoker_tensor st_slot_describe_images(const struct st_finish *finish, voi
     const struct stoker_tensor one = st_slot_describe_image(finish, data, width, height);
     struct stoker_tensor all = {.data = data, .dtype = one.dtype, .ndim = 4};
     all.shape[0] = count;
-    all.stride[0] = one.shape[0] * height * width;
+    all.stride[0] = finish->channels * height * width;
     for (int k = 0; k < 3; k++) {
         all.shape[k + 1] = one.shape[k];
         all.stride[k + 1] = one.stride[k];
     }
     return all;
+}
+
+static int64_t height_of(const struct st_finish *finish, const struct stoker_tensor *image)
+{
+    return image->shape[finish->array ? 0 : 1];
+}
+
+static int64_t width_of(const struct st_finish *finish, const struct stoker_tensor *image)
+{
+    return image->shape[finish->array ? 1 : 2];
 }
 
 /* Copies one image into the upper left corner of a larger one. */
@@ -42,7 +58,7 @@ static void copy_padded(const struct st_finish *finish, uint8_t *to, int64_t wid
     const int64_t c = finish->channels, e = (int64_t)finish->element;
     const int64_t planes = finish->layout == STOKER_LAYOUT_NCHW ? c : 1;
     const int64_t pixel = finish->layout == STOKER_LAYOUT_NCHW ? e : e * c;
-    const int64_t h = from->shape[1], w = from->shape[2];
+    const int64_t h = height_of(finish, from), w = width_of(finish, from);
     for (int64_t p = 0; p < planes; p++)
         for (int64_t y = 0; y < h; y++)
             memcpy(to + (p * height + y) * width * pixel,
@@ -109,7 +125,7 @@ static int stack(struct st_slot *slot, uint32_t count, int64_t width, int64_t he
     for (uint32_t row = 0; row < count; row++) {
         const struct stoker_tensor *from = &slot->tensor[row];
         uint8_t *to = slot->stacked.data + row * each;
-        if (from->shape[1] != height || from->shape[2] != width)
+        if (height_of(finish, from) != height || width_of(finish, from) != width)
             memset(to, 0, each);
         copy_padded(finish, to, width, height, from);
         if (scarce) {
@@ -125,11 +141,13 @@ static int stack(struct st_slot *slot, uint32_t count, int64_t width, int64_t he
 
 int st_slot_complete_images(struct st_slot *slot, uint32_t count, struct stoker_error *err)
 {
+    const struct st_finish *finish = slot->shape.finish;
     int64_t width = 0, height = 0;
     bool equal = true;
     for (uint32_t row = 0; row < count; row++) {
-        const int64_t h = slot->tensor[row].shape[1], w = slot->tensor[row].shape[2];
-        equal = equal && h == slot->tensor[0].shape[1] && w == slot->tensor[0].shape[2];
+        const struct stoker_tensor *image = &slot->tensor[row];
+        const int64_t h = height_of(finish, image), w = width_of(finish, image);
+        equal = equal && (row == 0 || (h == height && w == width));
         height = h > height ? h : height;
         width = w > width ? w : width;
     }

@@ -101,6 +101,18 @@ static void shapes(void)
        "channels_last is a matter of strides");
     st_batch_release(batch, NULL);
     st_loader_close(loader);
+
+    for (int layout = STOKER_LAYOUT_NCHW; layout <= STOKER_LAYOUT_NHWC; layout++) {
+        opt.layout = (enum stoker_layout)layout;
+        loader = started("center_crop(size=[8, 12]); to_array", opt);
+        st_loader_next(loader, &batch, NULL);
+        t = &batch->images;
+        ok(t->shape[1] == 8 && t->shape[2] == 12 && t->shape[3] == 3 && t->stride[3] == 1 &&
+               t->stride[2] == 3 && t->stride[1] == 36 && t->stride[0] == 8 * 36,
+           "arrays have their channels last, whatever the layout");
+        st_batch_release(batch, NULL);
+        st_loader_close(loader);
+    }
 }
 
 static void keep_all(void)

@@ -348,8 +348,6 @@ def test_boxes_outside_of_their_image_are_an_error(tmp_path):
 @pytest.mark.parametrize(
     "step, why",
     [
-        (A.CoarseDropout((1, 1), (29, 29), (29, 29), p=1), "holes remove boxes"),
-        (A.GridDropout(1, holes_number_xy=(1, 1), random_offset=False, p=1), "holes remove boxes"),
         (A.PadIfNeeded(40, 40, border_mode=cv2.BORDER_REFLECT_101), "its border repeats boxes"),
         (A.Rotate((90, 90), border_mode=cv2.BORDER_REFLECT, p=1), "its border repeats boxes"),
     ],

@@ -149,13 +149,6 @@ def test_a_folder_of_images_is_compiled(folder, name):
         assert torch.equal(data[index][0], wanted)
 
 
-def test_an_array_stays_in_python(folder):
-    pipeline = A.Compose([A.CenterCrop(60, 50)])
-    loader = stoker.DataLoader(stoker.datasets.ImageFolder(folder, pipeline), batch_size=3)
-    assert tuple(next(iter(loader))[0].shape) == (3, 60, 50, 3)
-    assert "end it with ToTensorV2()" in str(loader.explain())
-
-
 def test_a_dataset_of_torchvision_does_not_get_what_it_cannot_call(folder):
     pipeline = compose(A.CenterCrop(60, 50))
     for transform in (pipeline, V.Compose([V.Resize(80), pipeline])):
@@ -292,7 +285,7 @@ def replay():
 
 # Pipelines that stay in Python, and what is said of them.
 REFUSED = {
-    "the end": (A.Compose([A.HorizontalFlip()]), "only ToTensorV2 at the end"),
+    "the end": (A.Compose([ToTensorV2(), A.Normalize()]), "ToTensorV2"),
     "in between": (A.Compose([ToTensorV2(), A.HorizontalFlip(), ToTensorV2()]), "HorizontalFlip comes after ToTensorV2"),
     "at times": (A.Compose([A.HorizontalFlip(), ToTensorV2(p=0.5)]), "with p=0.5 some images become tensors"),
     "floats at times": (compose(A.Normalize(p=0.5)), "with p=0.5 some images become tensors, or floats"),

@@ -107,6 +107,7 @@ def elastic_maps(t, shape, drawn):
 
 
 MAPS = {"ElasticTransform": elastic_maps, "GridDistortion": grid_maps, "OpticalDistortion": optical_maps}
+POINTS = {"keypoint_params": A.KeypointParams("xy", remove_invisible=False)}
 BORDERS = [cv2.BORDER_CONSTANT, cv2.BORDER_REPLICATE, cv2.BORDER_REFLECT, cv2.BORDER_WRAP, cv2.BORDER_REFLECT_101]
 
 
@@ -203,6 +204,50 @@ def test_masks_and_boxes_are_albumentations(shard, name):
     assert left > 50
 
 
+@pytest.fixture(scope="module")
+def points_shard(tmp_path_factory):
+    """Images with key points, some of them outside."""
+    rng = np.random.default_rng(18)
+    given = []
+    for k in range(30):
+        height, width = map(int, rng.integers(1, 50 if k % 5 else 3, 2))
+        points = (rng.uniform(-0.1, 1.1, (k % 4, 3, 2)) * [width, height]).astype(np.float32)
+        given.append((rng.integers(0, 256, (height, width, 3), np.uint8), np.round(points) if k % 3 else points))
+    path = write(tmp_path_factory.mktemp("points") / "a.tar", [(png(i), npy(p)) for i, p in given], ("png", "points.npy"))
+    return path, given
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_key_points_are_albumentations(points_shard, name):
+    path, given = points_shard
+    rng, moved = np.random.default_rng(6), 0
+    for seed in range(2):
+        step = random_step(getattr(A, name), rng)
+        if name == "GridDistortion":
+            step = A.GridDistortion(4, (-0.6, 0.6), normalized=False, p=1)
+        step.keypoint_remapping_method = "direct"
+        data = stoker.datasets.WebDataset(path, ("png", "points.npy"), compose(step, **POINTS), keypoints="points.npy")
+        loader = stoker.DataLoader(data, 1, seed=seed)
+        assert "Python" not in str(loader.explain())
+        for (image, points), (number, batch) in zip(given, enumerate(loader), strict=True):
+            theirs = compose(with_numbers(again(step), Drawn(seed, number)), **POINTS)
+            wanted = np.asarray(theirs(image=image, keypoints=points.reshape(-1, 2))["keypoints"]).reshape(-1, 2)
+            got = batch[1][0].numpy().reshape(-1, 2)
+            # Elastic maps may differ in their last bits, by which another pixel may be the nearest.
+            assert np.count_nonzero((got != wanted).any(1)) <= (name == "ElasticTransform" and len(got) // 6), image.shape
+            moved += np.count_nonzero(got != points.reshape(-1, 2))
+    assert moved > 50
+
+
+def test_a_key_point_that_is_not_a_number_stays_one(tmp_path):
+    points = np.array([[np.nan, 3], [2, np.inf], [-np.inf, 1]], np.float32)
+    path = write(tmp_path / "a.tar", [(png(coordinates(9, 7)), npy(points))], ("png", "points.npy"))
+    step = A.OpticalDistortion(0.3, keypoint_remapping_method="direct", p=1)
+    data = stoker.datasets.WebDataset(path, ("png", "points.npy"), compose(step, **POINTS), keypoints="points.npy")
+    found = data[0][1]
+    assert np.isnan(found[0, 0]) and found[0, 1] == 3 and np.isfinite(found[1:]).all()
+
+
 SPREAD = {
     "elastic": A.ElasticTransform(90, 6, p=1),
     "same elastic": A.ElasticTransform(60, 5, approximate=True, same_dxdy=True, noise_distribution="uniform", p=1),
@@ -222,7 +267,6 @@ def test_draws_have_albumentations_distributions(name):
             same_distribution(got[:, channel, y, x], wanted[:, channel, y, x], f"{name}: {channel} at {y}, {x}")
 
 
-POINTS = {"keypoint_params": A.KeypointParams("xy", remove_invisible=False)}
 REFUSED = {
     "key points": (compose(A.GridDistortion(), **POINTS), "distortions lose key points"),
     "cubic": (compose(A.GridDistortion(interpolation=2)), "interpolation=2 is not"),

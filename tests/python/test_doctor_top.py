@@ -114,14 +114,16 @@ def test_runs_of_tune(tmp_path, program, probe, most):
 
 
 def test_tune_to_its_end(tmp_path):
-    """A loader with one worker that waits: more workers are faster, and the page shows how much."""
-    (tmp_path / "train.py").write_text(TRAINS)
+    """A loader with one worker that waits: more workers are faster, and the page shows how much. It waits so long that
+    a machine with other work changes nothing about it."""
+    program = TRAINS.replace("time.sleep(0.01)", "time.sleep(0.04)")
+    (tmp_path / "train.py").write_text(program)
     got = stoker("tune", "--json", "--quick", "--seconds", "1", "--", sys.executable, "train.py", cwd=tmp_path,
                  timeout=400)
     assert got.returncode == 0, got.stderr
     result = json.loads(got.stdout)
-    # One worker makes a batch in 20 ms; the model alone takes much less than a millisecond.
-    assert result["step_seconds"] > 0.015 > result["step_seconds_without_loading"]
+    # One worker makes a batch in 80 ms; the model alone takes much less than a millisecond.
+    assert result["step_seconds"] > 0.06 > result["step_seconds_without_loading"]
     assert [point["workers"] for point in result["loader_alone"]][:2] == [1, 2]
     assert result["fit"]["one_worker"] > 0 and result["predicted_speed_up"] > 1.2
     assert result["recommendation"] in ("settings", "stoker") and result["after"]["speed_up"] > 1.2
@@ -134,7 +136,7 @@ def test_tune_to_its_end(tmp_path):
     assert json.loads((directory / "tune.json").read_text()) == result
     page = (directory / "report.html").read_text()
     assert page.count("class=dot") == 3 and f"<td>{result['predicted_speed_up']:.2f}x</td>" in page
-    assert "the end" not in got.stderr and TRAINS == (tmp_path / "train.py").read_text()
+    assert "the end" not in got.stderr and program == (tmp_path / "train.py").read_text()
 
 
 def test_tune_says_how_it_is_used(tmp_path):

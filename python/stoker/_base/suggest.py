@@ -49,15 +49,22 @@ def _keys_of(called: Callable[..., Any], name: str) -> list[str] | None:
         return None
 
 
-def _check(name: str, called: Callable[..., Any], args: tuple[Any, ...], takes_more: bool) -> None:
+@functools.cache
+def _keywords_of(called: Callable[..., Any], takes_more: bool) -> list[str] | None:
+    """Return all keyword arguments; None if it takes any."""
     known = [each for each in inspect.signature(called).parameters if each not in ("self", "cls")]
-    if takes_more:
-        more = _keys_of(called, known.pop())
-        if more is None:
-            return
-        known += more
+    if not takes_more:
+        return known
+    more = _keys_of(called, known.pop())
+    return None if more is None else known + more
+
+
+def _check(name: str, called: Callable[..., Any], args: tuple[Any, ...], takes_more: bool) -> None:
+    known = _keywords_of(called, takes_more)
+    if known is None or name in known:
+        return
     meant = similar(name, known)
-    if name in known or (takes_more and meant is None):  # what is like nothing, `called` refuses itself
+    if takes_more and meant is None:  # what is like nothing, `called` refuses itself
         return
     where = called.__name__
     if where in ("__init__", "__new__"):

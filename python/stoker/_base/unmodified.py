@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType
 from typing import Any
 
+from .remember import remembered
+
 _LOOKED_UP = ("__getattribute__", "__getattr__")
 # What a derived class may define without changing what an object does once it is made.
 _HARMLESS = {
@@ -117,10 +119,16 @@ def changes_of_step(step: Any, package: str) -> list[str]:
     ]
     if getattr(step, "_forward_hooks", None) or getattr(step, "_forward_pre_hooks", None):
         found.append(f"this {kind.__qualname__} object has hooks")
-    for owner in kind.__mro__:
-        if owner.__module__.partition(".")[0] != package:
-            continue
-        for name, entry in vars(owner).items():
-            if not all(is_from(package, f) for f in _functions(entry)):
-                found.append(f"{owner.__qualname__}.{name} has been replaced: it is not the function of {package}")
-    return found
+    return found + [why for owner in kind.__mro__ for why in _replaced(owner, package)]
+
+
+@remembered
+def _replaced(owner: type, package: str) -> list[str]:
+    """Return the methods of a library's class that were patched."""
+    if owner.__module__.partition(".")[0] != package:
+        return []
+    return [
+        f"{owner.__qualname__}.{name} has been replaced: it is not the function of {package}"
+        for name, entry in vars(owner).items()
+        if not all(is_from(package, f) for f in _functions(entry))
+    ]

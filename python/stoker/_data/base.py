@@ -16,6 +16,7 @@ from .. import _ext
 from .._base.suggest import SuggestsKeywords
 from .._base.tables import counted
 from .._base.tensors import next_epoch, to_numpy, to_torch, torch_if_installed
+from .._steps.base import gives_array
 from .fields import AUDIO, IMAGE, INT, worked_on
 from .in_python import callable_for, engine_text, key_of
 from .rescue import Rescue, pixel_limit, rescue_for
@@ -94,7 +95,7 @@ class EngineDataset(SuggestsKeywords):
         elif self.transform is None:
             image = self._decoded(index)
         else:
-            image = self._finished(self._batch_of(index, text))
+            image = self._finished(self._batch_of(index, text), text)
         return image, self._engine().label(index)
 
     def _text(self) -> str | None:
@@ -141,9 +142,10 @@ class EngineDataset(SuggestsKeywords):
         return self._rescue[1]
 
     @staticmethod
-    def _finished(batch: _ext.Batch) -> Any:
-        """Return the image of a batch of one, as a torch tensor or a NumPy array; a list of them if it has several views."""
-        convert = to_torch if torch_if_installed() else to_numpy
+    def _finished(batch: _ext.Batch, text: str) -> Any:
+        """Return the image of a batch of one, as a torch tensor or a NumPy array; a list of them if it has several views.
+        `text` is its pipeline."""
+        convert = to_torch if torch_if_installed() and not gives_array(text) else to_numpy
         images: Any = batch.images
         views = list(map(convert, images)) if isinstance(images, list) else list(convert(images))
         return views if len(views) > 1 else views[0]

@@ -106,7 +106,7 @@ class FieldDataset(EngineDataset):
         if text is None:
             return self._sample_in_python(index)
         batch = self._batch_of(index, text, interleaved=self.transform is None and not text)
-        return sample(self._engine(), batch, text, self._image(batch))
+        return sample(self._engine(), batch, text, self._image(batch, text))
 
     def _sample_in_python(self, index: int) -> tuple[Any, ...]:
         engine, encoded = self._engine(), self._encoded()
@@ -141,7 +141,7 @@ class FieldDataset(EngineDataset):
         assert self._called is not None
         joint: Joint = self._called[1]
         batch = self._batch_of(index, joint.text, interleaved=not joint.makes_tensor)
-        image = self._finished(batch) if joint.makes_tensor else _pillows(batch)
+        image = self._finished(batch, joint.text) if joint.makes_tensor else _pillows(batch)
         names = [name for name, _ in self._engine().fields]
         values = dict(zip(names, sample(self._engine(), batch, joint.text, None), strict=True))
         image, parts = joint(image, {name: values[name] for name in joint.names})
@@ -149,9 +149,9 @@ class FieldDataset(EngineDataset):
         assert at is not None
         return tuple({**values, **parts, names[at]: image}.values())
 
-    def _image(self, batch: _ext.Batch) -> Any:
+    def _image(self, batch: _ext.Batch, text: str) -> Any:
         if self.transform is not None:
-            return self._finished(batch)
+            return self._finished(batch, text)
         return None if batch.images is None else pixels_of(batch)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from .. import _ext
-from .._steps.base import Compose, Transform, compile_transform, library_of
+from .._steps.base import Compose, Transform, compile_transform, gives_array, library_of
 from .._steps.blockers import Blocked
 from .._steps.boxes import SanitizeBoundingBoxes
 from .._steps.single import as_pnm
@@ -276,7 +276,7 @@ def _known_at_first(steps: list[Any]) -> int:
         except (NotImplementedError, ValueError):
             return count - 1
         # Boxes come from the engine as left, top, right, bottom: torchvision's v2 says of tensors what else they are.
-        if "convert_bounding_box_format" in text:
+        if "convert_bounding_box_format" in text or (gives_array(text) and count < len(steps)):
             return count - 1
     return len(steps)
 

@@ -17,6 +17,7 @@ from .._order.ranks import Share, sampler_epoch
 from .._plan.checks import check_apart, check_bytes, check_device
 from .._plan.compile import Compiled
 from .._plan.options import ENGINE_ONLY, output_of, resolved
+from .._steps.base import gives_array
 from .._steps.mix import compile_batches
 from .gpu_queues import more_queues
 from .native import Native
@@ -69,6 +70,8 @@ def _opened(loader: Any, compiled: Compiled, requested: Requested) -> Native:
         raise ValueError(f"output={output!r} is not possible with masks in torchvision's shape: use output='torch'")
     if compiled.views > 1 and (loader.batch_transforms or loader.ragged or output == "dlpack"):
         raise ValueError("several views of each sample are possible neither with batch_transforms nor with ragged or output='dlpack'")
+    if loader.batch_transforms and gives_array(compiled.text):
+        raise ValueError("batch_transforms works on images of channels x height x width: end the transform with ToTensorV2()")
     check_device(device, loader.augment_on, output, size, loader.batch_transforms)
     pinned = bool(loader.pin_memory) and device is None and has_cuda()
     share = loader._share or Share(0, 1, False)

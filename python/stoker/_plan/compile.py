@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from .. import _ext
+from .._base.remember import remembering
 from .._data.base import EngineDataset
 from .._data.dicts import Dicts
 from .._data.field_dataset import FieldDataset
 from .._data.fields import AUDIO, worked_on
-from .._steps.base import Transform, compile_transform, library_of, pipeline_text, steps_of_libraries
+from .._steps.base import Transform, compile_transform, gives_array, library_of, pipeline_text, steps_of_libraries
 from .._steps.blockers import COLLATE, LABEL, TRANSFORM, WORKERS, Blocked, Blocker
 from .._steps.views import have_one_size, views_in
 from .known_boxes import BoxLeaf, Targets
@@ -165,6 +166,8 @@ def _blockers_of_samples(leaves: Sequence[Leaf | MaskLeaf | BoxLeaf]) -> list[Bl
             why.append(Blocker(COLLATE, "collate_fn gets images that are tv_tensors", "end the transform with ToPureTensor"))
         elif worked_on(pipeline_text(leaf.transform, grey=leaf.grey)) == AUDIO:
             why.append(Blocker(COLLATE, "collate_fn gets sounds"))
+        elif gives_array(pipeline_text(leaf.transform)):
+            why.append(Blocker(COLLATE, "collate_fn gets images that are arrays", "end the transform with ToTensorV2()"))
     return why
 
 
@@ -212,11 +215,12 @@ def compile_dataset(dataset: Any, transposes: Callable[[Any], Any] | None = None
 def _common_text(leaves: Sequence[Leaf | MaskLeaf | BoxLeaf], blockers: list[Blocker]) -> str:
     """Return the pipeline that all parts share."""
     texts = {}
-    for leaf in leaves:
-        found = _blockers_of_leaf(leaf) or _blockers_of_arrays(leaf)
-        blockers += [blocker for blocker in found if blocker not in blockers]
-        if not found:
-            texts[_text_of(leaf, blockers)] = None
+    with remembering():
+        for leaf in leaves:
+            found = _blockers_of_leaf(leaf) or _blockers_of_arrays(leaf)
+            blockers += [blocker for blocker in found if blocker not in blockers]
+            if not found:
+                texts[_text_of(leaf, blockers)] = None
     if len(texts) > 1:
         blockers.append(
             Blocker(

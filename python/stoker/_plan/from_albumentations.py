@@ -101,6 +101,15 @@ class ToTensor(Transform):
         return "" if self.of_floats else "pil_to_tensor"
 
 
+class ToArray(Transform):
+    """The end of a pipeline without one: an array is what it is."""
+
+    _makes_array = True
+
+    def _spec(self) -> str:
+        return "to_array"
+
+
 class MakesFloats(Transform):
     """A step behind which the image consists of floats."""
 
@@ -112,7 +121,7 @@ class MakesFloats(Transform):
 
 
 def _whole(t: Any) -> Transform:
-    """Return the transform for what is not inside of another one of Albumentations: it must end with ToTensorV2."""
+    """Return the transform for what is not inside of another one of Albumentations."""
     module = sys.modules.get("albumentations")
     version = str(getattr(module, "__version__", "0"))
     if not (2, 0, 0) <= _numbers_of(version) <= _NEWEST:
@@ -123,25 +132,29 @@ def _whole(t: Any) -> Transform:
     steps = list(_flat(_Pipeline(boxes.behind).step(t)))
     while steps and steps[-1] in boxes.behind:
         steps.pop()
-    if not steps or not isinstance(steps[-1], ToTensor) or sum(isinstance(step, ToTensor) for step in steps) > 1:
-        why = "the result is an array of height x width x channels: only ToTensorV2 at the end, with p=1, makes a tensor"
-        raise Blocked([Blocker(TRANSFORM, why, "end it with ToTensorV2()", t)])
-    text = T.Compose(steps[:-1])._spec()
+    end: Transform = ToArray()
+    if steps and isinstance(steps[-1], ToTensor):
+        steps.pop()
+        end = ToTensor(any(isinstance(step, MakesFloats) for step in steps))
+    if any(isinstance(step, ToTensor) for step in steps):
+        raise Blocked([Blocker(TRANSFORM, "ToTensorV2 is not its last step", "move it to the end", t)])
+    text = T.Compose(steps)._spec()
     if getattr(t, "processors", None):
         _refuse_what_repeats_or_hides(t, text)
     if "crop_to_mask" in text and "crop_around_boxes" in text:
         raise Blocked([Blocker(TRANSFORM, str(cannot(t, "one step chooses by the mask, and another one by boxes")), "", t)])
-    made = ToTensor(any(isinstance(step, MakesFloats) for step in steps))
-    return T.Compose([*boxes.before, *steps[:-1], made, *boxes.end])
+    return T.Compose([*boxes.before, *steps, *boxes.end, end])
 
 
-# What the engine does not do to boxes and key points: those in a hole go, and those in such a border are there twice.
+# What the engine does not do to boxes and key points: those in such a border are there twice.
 _NOT_FOR_BOXES = {
-    r"\bdrop_(grid|holes)\(": "holes remove boxes and key points, which the engine does not",
     r"\b(padding_mode=(?!constant)|cv_(affine|perspective)\([^)]*border=reflect)": "its border repeats boxes and key points, "
     "which the engine does not; use border_mode=cv2.BORDER_CONSTANT",
 }
-_NOT_FOR_POINTS = {r"\bcv_(elastic|grid_distortion|optical_distortion)\(": "distortions lose key points, which the engine does not"}
+_NOT_FOR_POINTS = {
+    r"\bcv_(elastic|grid_distortion|optical_distortion)\((?![^)]*\bpoints=true)": "distortions lose key points, which the "
+    'engine does not; use keypoint_remapping_method="direct"',
+}
 
 
 def _refuse_what_repeats_or_hides(t: Any, text: str) -> None:

@@ -23,7 +23,7 @@ def _options(t: Any) -> dict[str, Any]:
     options = warp_options(t, "remap")
     if isinstance(options.get("fill"), int):
         options["fill"] = [options["fill"], 0, 0]
-    return options
+    return options | {"points": t.keypoint_remapping_method == "direct" or None}
 
 
 def _grid(t: Any) -> Transform:

@@ -27,8 +27,12 @@ def _fill(t: Any) -> Any:
     return integer(t, "fill", t.fill, 0, 255)
 
 
-def _mask_fill(t: Any) -> int | None:
-    return None if t.fill_mask is None else integer(t, "fill_mask", t.fill_mask, 0, 255)
+def _targets(t: Any) -> dict[str, Any]:
+    """Return the parameters about masks and boxes: dropouts themselves look at bbox_params."""
+    mask = None if t.fill_mask is None else integer(t, "fill_mask", t.fill_mask, 0, 255)
+    boxes = (getattr(t, "processors", None) or {}).get("bboxes")
+    limits = {} if boxes is None else {name: number(boxes.params, name, 0, 1e9) for name in ("min_area", "min_visibility")}
+    return {"mask_fill": mask, **{name: limit or None for name, limit in limits.items()}}
 
 
 def _coarse_dropout(t: Any) -> Transform:
@@ -41,7 +45,7 @@ def _coarse_dropout(t: Any) -> Transform:
         else [integer(t, f"hole_{side}_range", value, 0, _SIDE) for value in several(t, f"hole_{side}_range", 2)]
         for side in ("height", "width")
     }
-    return EngineOp("drop_holes", count=count, **sides, relative=relative or None, fill=_fill(t), mask_fill=_mask_fill(t))
+    return EngineOp("drop_holes", count=count, **sides, relative=relative or None, fill=_fill(t), **_targets(t))
 
 
 def _grid_dropout(t: Any) -> Transform:
@@ -53,7 +57,7 @@ def _grid_dropout(t: Any) -> Transform:
             break
     if not is_on(t, "random_offset"):
         options["shift"] = [integer(t, "shift_xy", value, 0, _SIDE) for value in several(t, "shift_xy", 2)]
-    return EngineOp("drop_grid", **options, fill=_fill(t), mask_fill=_mask_fill(t))
+    return EngineOp("drop_grid", **options, fill=_fill(t), **_targets(t))
 
 
 register("CoarseDropout", _coarse_dropout)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .._base.remember import remembered
 from .._base.suggest import SuggestsKeywords
 from .._base.tensors import next_epoch, torch_if_installed
 from .._base.unmodified import as_of_library, changes_of_step
@@ -36,6 +37,7 @@ class Transform(SuggestsKeywords):
 
     _makes_tensor = False  # the result is a tensor, channels first
     _wants_tensor = False  # the input must be a tensor
+    _makes_array = False  # the result is an array, channels last, and no step follows
     _deferred = False  # makes a tensor, but only when a later op needs one (v2's ToImage)
     _wants_image = False  # fails on tensors in torchvision
     _triples = False  # makes three channels of a tensor that has one
@@ -77,6 +79,8 @@ class Transform(SuggestsKeywords):
         out = single.run(
             text, img, next_epoch(_calls), seed=0, dtype=None, memory_format=None, pillow=13
         )
+        if gives_array(text):
+            return out
         if not self._makes_tensor:
             return np.ascontiguousarray(out.transpose(1, 2, 0))
         torch = torch_if_installed()
@@ -132,12 +136,16 @@ class Compose(Transform):
 
     def _parts(self, grey: bool) -> list[str]:
         parts: list[str] = []
-        deferred = is_tensor = False
+        deferred = is_tensor = is_array = False
         _refuse_other_arithmetic(self.transforms)
         steps = list(flat(self.transforms))
         if len(steps) > 1 and any(step._makes_views for step in steps):
             raise Blocked([Blocker(TRANSFORM, "a step that makes several views has others beside it", "let it call them")])
         for transform in steps:
+            if is_array:
+                why = "a step comes after a pipeline of Albumentations that gives an array"
+                raise Blocked([Blocker(TRANSFORM, why, "end the pipeline with ToTensorV2()")])
+            is_array = transform._makes_array
             if transform._wants_image and is_tensor:
                 why = "a function that takes images comes after the image has become a tensor"
                 raise Blocked([Blocker(TRANSFORM, why, "move it before that")])
@@ -229,6 +237,7 @@ MAKES_TENSORS = {"ToImage", "PILToTensor", "ToTensor", "ToTensorV2", "MaybeToTen
 _MAKES_FLOATS = {"ToTensor", "ConvertImageDtype", "ToDtype", "ToFloat", "Normalize", "MaybeToTensor", *PRESETS}
 
 
+@remembered
 def compile_transform(transform: Any) -> Transform:
     """Return one of our transforms for `transform`, which is ours, torchvision's (v1 or v2), timm's or
     Albumentations'.
@@ -264,6 +273,7 @@ def compile_transform(transform: Any) -> Transform:
     raise unknown(transform)
 
 
+@remembered
 def proved(transform: Any) -> Any:
     """Return the steps that a user's function or object has been proved to be; None if it has not."""
     return next(filter(None, (prove(transform) for prove in provers)), None)
@@ -340,6 +350,15 @@ def flat(transforms: Any) -> Iterator[Transform]:
 # ---- from transforms to the engine ----
 
 
+def gives_array(text: str) -> bool:
+    """Return whether images are height x width x channels behind the pipeline `text`.
+
+    >>> gives_array("pil_to_tensor"), gives_array("resize(size=9); to_array")
+    (False, True)
+    """
+    return text.endswith("to_array")
+
+
 def pipeline_text(transform: Any, *, grey: bool = False) -> str:
     """Return the text of the pipeline that the engine runs for a transform.
 
@@ -382,7 +401,8 @@ def functional_apply(
         pillow: 12 or 13, the version of Pillow whose resizing to match.
 
     Returns:
-        A NumPy array of shape channels x height x width.
+        A NumPy array of shape channels x height x width; of pipelines of Albumentations without ToTensorV2 height x
+        width x channels.
 
     Raises:
         TypeError: `image` is not an image.

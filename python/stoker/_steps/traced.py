@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dis
 import enum
+import functools
 import inspect
 import math
 import numbers
@@ -318,6 +319,7 @@ def looks_up_plainly(kind: type, libraries: tuple[type, ...]) -> bool:
     return not any(name in vars(one) for one in own for name in _LOOKED_UP)
 
 
+@functools.lru_cache(maxsize=1024)
 def _is_plain(code: CodeType, is_inner: bool = False) -> bool:
     """Return whether code keeps nothing beyond the call, catches nothing, and has no way around the stand-ins. Functions in it
     may only be the ones that Python makes of list comprehensions: these are called where they are made."""

@@ -14,7 +14,7 @@ static const char *const noise_words[] = {"gaussian", "uniform", NULL};
 
 struct cv_elastic {
     double alpha, sigma;
-    bool approximate, same;
+    bool approximate, same, points;
     int32_t noise;
     struct st_cv_warp_params warp;
     struct st_normals normals;
@@ -52,6 +52,7 @@ static const struct st_param params[] = {
      .words = noise_words,
      .help = "what is blurred: gaussian, of which the largest is 1, or uniform from -1 to 1"},
     ST_CV_WARP_PARAMS(struct cv_elastic),
+    ST_CV_REMAP_POINTS(struct cv_elastic),
     {0},
 };
 
@@ -155,7 +156,7 @@ static int run(const void *self, struct st_rng *rng, struct st_image *image, str
                       .height = st_image_height(image),
                       .taps = taps_of(e)};
     const struct st_cv_points_of points = {row, &f};
-    const int rc = st_cv_remap_has_work(image, NAME, err);
+    const int rc = st_cv_remap_has_work(image, e->points, NAME, err);
     if (rc <= 0)
         return rc;
     const uint64_t wide = (uint64_t)f.width + (uint64_t)f.taps;

@@ -10,7 +10,7 @@ enum { STEPS_MOST = 100 };
 struct cv_grid_distortion {
     int32_t steps;
     struct st_list limit;
-    bool normalized;
+    bool normalized, points;
     struct st_cv_warp_params warp;
 };
 
@@ -37,6 +37,7 @@ static const struct st_param params[] = {
      .max = 1,
      .help = "what is stretched has the size of the image"},
     ST_CV_WARP_PARAMS(struct cv_grid_distortion),
+    ST_CV_REMAP_POINTS(struct cv_grid_distortion),
     {0},
 };
 
@@ -129,7 +130,7 @@ static int run(const void *self, struct st_rng *rng, struct st_image *image, str
     const int32_t width = st_image_width(image), height = st_image_height(image);
     struct axes axes = {.width = (size_t)width};
     const struct st_cv_points_of points = {row, &axes};
-    int rc = st_cv_remap_has_work(image, NAME, err);
+    int rc = st_cv_remap_has_work(image, g->points, NAME, err);
     if (rc <= 0)
         return rc;
     rc = make_axis(g, rng, &image->work->arena, width, &axes.x, err);

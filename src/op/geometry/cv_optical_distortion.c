@@ -7,6 +7,7 @@
 
 struct cv_optical_distortion {
     struct st_list limit;
+    bool points;
     struct st_cv_warp_params warp;
 };
 
@@ -20,6 +21,7 @@ static const struct st_param params[] = {
      .max = 1e3,
      .help = "coefficient of the lens: low, high (-0.05, 0.05)"},
     ST_CV_WARP_PARAMS(struct cv_optical_distortion),
+    ST_CV_REMAP_POINTS(struct cv_optical_distortion),
     {0},
 };
 
@@ -64,7 +66,7 @@ static int run(const void *self, struct st_rng *rng, struct st_image *image, str
     const double drawn = st_rng_range(rng, o->limit.value[0], o->limit.value[1]);
     const struct lens lens = {(double)(float)drawn, st_image_width(image), st_image_height(image)};
     const struct st_cv_points_of points = {row, &lens};
-    const int rc = st_cv_remap_has_work(image, NAME, err);
+    const int rc = st_cv_remap_has_work(image, o->points, NAME, err);
     return rc <= 0 ? rc : st_image_cv_remap(image, &points, &o->warp, NAME, err);
 }
 

@@ -14,18 +14,20 @@ static int no_memory(const struct st_image *image, const char *op, struct stoker
                    st_image_width(image), st_image_height(image));
 }
 
-int st_cv_remap_has_work(const struct st_image *image, const char *op, struct stoker_error *err)
+int st_cv_remap_has_work(const struct st_image *image, bool points, const char *op,
+                         struct stoker_error *err)
 {
     const int32_t width = st_image_width(image), height = st_image_height(image);
     if (width > ST_CV_SIDE || height > ST_CV_SIDE)
         return st_fail(err, STOKER_EINVAL,
                        "%s: the image has %d x %d pixels, and OpenCV moves at most %d on each side", op,
                        width, height, ST_CV_SIDE);
-    if (image->boxes && image->boxes->points)
+    if (image->boxes && image->boxes->points && !points)
         return st_fail(err, STOKER_EINVAL,
-                       "%s: key points cannot follow, since it is only known where pixels come from",
+                       "%s: key points cannot follow, since it is only known where pixels come from; "
+                       "with points=true they go where pixels near them go",
                        op);
-    return !image->boxes || image->boxes->count;
+    return !image->boxes || image->boxes->count || image->boxes->points;
 }
 
 /* ---- boxes --------------------------------------------------------------------------------------- */
@@ -105,6 +107,75 @@ static int move_boxes(struct st_image *image, const struct st_cv_points_of *poin
     return STOKER_OK;
 }
 
+/* ---- key points ---------------------------------------------------------------------------------- */
+
+/* The pixel of a key point, and the one that goes there as far as is known: 0 is unknown to
+ * Albumentations, too. */
+struct goal {
+    int32_t from[2], to[2];
+};
+
+static int32_t pixel_of(float at, int32_t length)
+{
+    return at > 0 ? (at < (float)(length - 1) ? (int32_t)at : length - 1) : 0;
+}
+
+/* Albumentations compares a pixel's distance with that of the numbers of the pixel before it. */
+static bool is_nearer(const struct goal *goal, float x, float y)
+{
+    const float across = (float)goal->from[0], down = (float)goal->from[1];
+    return goal->to[0] == 0 || fabsf(across - x) + fabsf(down - y) <
+                                   fabsf(across - (float)goal->to[0]) + fabsf(down - (float)goal->to[1]);
+}
+
+/* Whether the pixel `at` is one of the two around a place on an axis. */
+static bool is_beside(int32_t at, float place)
+{
+    const float low = floorf(place);
+    return (float)at == low || (float)at == low + 1;
+}
+
+static void look_for_goal(struct goal *goal, const float *xs, const float *ys, const int32_t size[2],
+                          int32_t y)
+{
+    for (int32_t x = 0; x < size[0]; x++) {
+        const bool inside = xs[x] >= 0 && xs[x] < (float)size[0] && ys[x] >= 0 && ys[x] < (float)size[1];
+        if (!inside || !is_beside(goal->from[0], xs[x]) || !is_beside(goal->from[1], ys[x]) ||
+            !is_nearer(goal, xs[x], ys[x]))
+            continue;
+        goal->to[0] = x;
+        goal->to[1] = y;
+    }
+}
+
+static int move_points(struct st_image *image, const struct st_cv_points_of *points, const char *op,
+                       struct stoker_error *err)
+{
+    struct st_boxes *boxes = image->boxes;
+    struct st_arena *arena = &image->work->arena;
+    const int32_t size[2] = {st_image_width(image), st_image_height(image)};
+    const size_t width = (size_t)size[0];
+    float *xs = st_arena_take(arena, 2 * width * sizeof *xs), *ys = xs + width;
+    struct goal *goal = st_arena_take(arena, boxes->points * sizeof *goal);
+    if (!xs || !goal)
+        return no_memory(image, op, err);
+    for (uint64_t k = 0; k < boxes->points; k++) {
+        const float *point = &boxes->point[k * boxes->each];
+        goal[k] = (struct goal){.from = {pixel_of(point[0], size[0]), pixel_of(point[1], size[1])}};
+    }
+    for (int32_t y = 0; y < size[1]; y++) {
+        points->row(points->by, y, xs, ys);
+        for (uint64_t k = 0; k < boxes->points; k++)
+            look_for_goal(&goal[k], xs, ys, size, y);
+    }
+    for (uint64_t k = 0; k < boxes->points; k++) {
+        float *point = &boxes->point[k * boxes->each];
+        for (int axis = 0; axis < 2 && !isnan(point[0] + point[1]); axis++)
+            point[axis] = (float)goal[k].to[axis];
+    }
+    return STOKER_OK;
+}
+
 /* ---- pixels -------------------------------------------------------------------------------------- */
 
 int st_image_cv_remap(struct st_image *image, const struct st_cv_points_of *points,
@@ -117,7 +188,8 @@ int st_image_cv_remap(struct st_image *image, const struct st_cv_points_of *poin
                               .count = ST_CV_BORDER_NUMBERS};
     struct st_cv_warp warp;
     if (image->boxes)
-        return move_boxes(image, points, op, err);
+        return image->boxes->points ? move_points(image, points, op, err)
+                                    : move_boxes(image, points, op, err);
     int rc = st_image_pixels(image, false, false, &call.in, err);
     if (rc < 0)
         return rc;

@@ -14,11 +14,20 @@ struct st_cv_points_of {
     const void *by;
 };
 
+/* An entry of the parameter table for a struct with a member `points`. */
+#define ST_CV_REMAP_POINTS(owner)                                                                       \
+    {                                                                                                   \
+        .name = "points", .type = ST_PARAM_BOOL, .offset = offsetof(owner, points), .max = 1,           \
+        .help = "key points follow to whole pixels: those that come from near them"                     \
+    }
+
 /* Above 0 if there is anything that a distortion could move, 0 if its points need not be made. Key
- * points cannot follow, which is an error: where they go is not known. */
-int st_cv_remap_has_work(const struct st_image *image, const char *op, struct stoker_error *err);
+ * points without `points` are an error. */
+int st_cv_remap_has_work(const struct st_image *image, bool points, const char *op,
+                         struct stoker_error *err);
 /* Moves the pixels of an image of the same size. Boxes become those around the pixels that come from
- * inside of them, in whole pixels, and stay as they are if there are none, as in Albumentations. */
+ * inside of them, in whole pixels, and stay as they are if there are none, as in Albumentations. So do
+ * key points, as in its method "direct". */
 int st_image_cv_remap(struct st_image *image, const struct st_cv_points_of *points,
                       const struct st_cv_warp_params *params, const char *op, struct stoker_error *err);
 

@@ -125,9 +125,8 @@ static int run(const void *self, struct st_rng *rng, struct st_image *image, str
     const int32_t width = st_image_width(image), height = st_image_height(image);
     struct st_arena *arena = &image->work->arena;
     int32_t rows, columns;
-    const int rc = st_holes_have_work(&d->fill, image, NAME, err);
-    if (rc <= 0)
-        return rc;
+    if (!st_holes_have_work(&d->fill, image))
+        return STOKER_OK;
     draw_grid(d, rng, width, height, &rows, &columns);
     if (!rows)
         return st_fail(err, STOKER_EINVAL, "%s: an image of %d x %d is too small for this grid", NAME,

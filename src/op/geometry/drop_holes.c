@@ -98,11 +98,10 @@ static int run(const void *self, struct st_rng *rng, struct st_image *image, str
     const int32_t width = st_image_width(image), height = st_image_height(image);
     const uint64_t many = (uint64_t)(d->count.value[1] - d->count.value[0]) + 1;
     const uint64_t count = (uint64_t)d->count.value[0] + st_rng_below(rng, many);
-    int rc = st_holes_have_work(&d->fill, image, NAME, err);
-    if (rc <= 0)
-        return rc;
+    if (!st_holes_have_work(&d->fill, image))
+        return STOKER_OK;
     struct st_region *holes = st_arena_take(&image->work->arena, count * sizeof *holes);
-    rc = holes ? STOKER_OK : st_fail(err, STOKER_ENOMEM, "drop_holes: out of memory");
+    int rc = holes ? STOKER_OK : st_fail(err, STOKER_ENOMEM, "drop_holes: out of memory");
     for (uint64_t k = 0; rc >= 0 && k < count; k++)
         rc = draw_hole(d, rng, width, height, &holes[k], err);
     return rc < 0 ? rc : st_image_drop(image, rng, &d->fill, holes, count, err);

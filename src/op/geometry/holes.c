@@ -20,13 +20,91 @@ int st_holes_plan(const struct st_hole_fill *fill, const struct st_shape *shape,
     return rc;
 }
 
-int st_holes_have_work(const struct st_hole_fill *fill, const struct st_image *image, const char *op,
-                       struct stoker_error *err)
+bool st_holes_have_work(const struct st_hole_fill *fill, const struct st_image *image)
 {
-    if (image->boxes && image->boxes->count)
-        return st_fail(err, STOKER_EINVAL, "%s: boxes cannot follow, since a hole may hide them", op);
-    return !image->boxes && (!image->numbers || fill->mask_fill >= 0);
+    if (image->boxes)
+        return image->boxes->count > 0;
+    return !image->numbers || fill->mask_fill >= 0;
 }
+
+/* ---- boxes --------------------------------------------------------------------------------------- */
+
+/* The pixels of a box, of which those from `most` on are outside, and those of them that are seen. */
+struct seen {
+    int32_t least[2], most[2];
+    uint64_t pixels;
+};
+
+/* Albumentations has the sides of boxes as parts of the image's, and leaves out fractions of pixels. */
+static int32_t pixel_of(float at, int32_t length)
+{
+    const double pixel = (double)(at / (float)length) * length;
+    return pixel > 0 ? (pixel < length ? (int32_t)pixel : length) : 0;
+}
+
+static struct seen pixels_of(const float box[4], const int32_t size[2])
+{
+    struct seen all = {.pixels = 1};
+    for (int axis = 0; axis < 2; axis++) {
+        all.least[axis] = pixel_of(box[axis], size[axis]);
+        all.most[axis] = pixel_of(box[axis + 2], size[axis]);
+        const int32_t length = all.most[axis] - all.least[axis];
+        all.pixels *= length > 0 ? (uint64_t)length : 0;
+    }
+    return all;
+}
+
+/* `row` has room for a byte for each column of the image. */
+static struct seen look_around(const struct seen *box, const struct st_region *holes, uint64_t count,
+                               uint8_t *row)
+{
+    struct seen found = {.least = {INT32_MAX, -1}};
+    for (int32_t y = box->least[1]; y < box->most[1]; y++) {
+        memset(row + box->least[0], 1, (size_t)(box->most[0] - box->least[0]));
+        for (uint64_t k = 0; k < count; k++)
+            if ((uint32_t)y >= holes[k].y && (uint32_t)y - holes[k].y < holes[k].height)
+                memset(row + holes[k].x, 0, holes[k].width);
+        for (int32_t x = box->least[0]; x < box->most[0]; x++) {
+            if (!row[x])
+                continue;
+            found.pixels++;
+            found.least[0] = x < found.least[0] ? x : found.least[0];
+            found.most[0] = x + 1 > found.most[0] ? x + 1 : found.most[0];
+            found.least[1] = found.least[1] < 0 ? y : found.least[1];
+            found.most[1] = y + 1;
+        }
+    }
+    return found;
+}
+
+static int hide_boxes(struct st_image *image, const struct st_hole_fill *limits,
+                      const struct st_region *holes, uint64_t count, struct stoker_error *err)
+{
+    struct st_boxes *boxes = image->boxes;
+    const int32_t size[2] = {st_image_width(image), st_image_height(image)};
+    uint8_t *row = st_arena_take(&image->work->arena, (uint64_t)size[0]);
+    uint64_t kept = 0;
+    if (!row)
+        return st_fail(err, STOKER_ENOMEM, "no memory for a row of %d pixels", size[0]);
+    for (uint64_t k = 0; k < boxes->count; k++) {
+        const struct seen box = pixels_of(boxes->box[k], size);
+        const struct seen left =
+            box.pixels ? look_around(&box, holes, count, row) : (struct seen){.pixels = 0};
+        const double pixels = (double)left.pixels;
+        if (!left.pixels || pixels < limits->area || pixels / (double)box.pixels < limits->visibility)
+            continue;
+        st_boxes_keep(boxes, kept, k);
+        for (int axis = 0; axis < 2; axis++) {
+            boxes->box[kept][axis] = (float)left.least[axis];
+            boxes->box[kept][axis + 2] = (float)left.most[axis];
+        }
+        kept++;
+    }
+    boxes->count = kept;
+    return STOKER_OK;
+}
+
+/* ---- pixels -------------------------------------------------------------------------------------- */
 
 static void draw_pixel(struct st_rng *rng, uint8_t pixel[CHANNELS])
 {
@@ -70,6 +148,8 @@ int st_image_drop(struct st_image *image, struct st_rng *rng, const struct st_ho
 {
     struct st_view pixels;
     uint8_t value[CHANNELS];
+    if (image->boxes)
+        return hide_boxes(image, fill, holes, count, err);
     const int rc = st_image_pixels(image, true, false, &pixels, err);
     if (rc < 0)
         return rc;

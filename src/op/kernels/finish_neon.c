@@ -16,7 +16,8 @@ static inline uint8x16_t reversed(uint8x16_t v)
     return vextq_u8(halves, halves, 8);
 }
 
-void st_mirror_neon(uint8_t *out, const uint8_t *in, int32_t width, int32_t channels)
+/* Reverses the pixels of a row. */
+static void mirror_row(uint8_t *out, const uint8_t *in, int32_t width, int32_t channels)
 {
     int32_t x = 0;
     for (; x + BLOCK <= width; x += BLOCK) {
@@ -30,7 +31,7 @@ void st_mirror_neon(uint8_t *out, const uint8_t *in, int32_t width, int32_t chan
             rgb.val[c] = reversed(rgb.val[c]);
         vst3q_u8(to, rgb);
     }
-    st_kernels_c.mirror(out, in + (ptrdiff_t)x * channels, width - x, channels);
+    st_mirror_c(out, in + (ptrdiff_t)x * channels, width - x, channels);
 }
 
 /* ---- bytes to floats --------------------------------------------------------------------------- */
@@ -83,10 +84,19 @@ ST_INLINE void convert16(void *out, int32_t at, uint8x16_t bytes, const struct n
     }
 }
 
-/* Converts BLOCK pixels, starting at pixel `x`. */
+/* The channels of the BLOCK pixels that become those from pixel `x` on. */
+ST_INLINE uint8x16x3_t load_planes(const uint8_t *in, int32_t x, int32_t width, bool mirror)
+{
+    uint8x16x3_t rgb = vld3q_u8(in + (ptrdiff_t)(mirror ? width - BLOCK - x : x) * 3);
+    for (int c = 0; mirror && c < 3; c++)
+        rgb.val[c] = reversed(rgb.val[c]);
+    return rgb;
+}
+
+/* Converts BLOCK pixels, which become those from pixel `x` on. */
 ST_INLINE void convert_block(const struct st_finish *f, uint8_t *out, size_t plane, const uint8_t *in,
-                             int32_t x, const struct numbers n[3], enum st_formula formula,
-                             enum stoker_dtype dtype)
+                             int32_t x, int32_t width, const struct numbers n[3],
+                             enum st_formula formula, enum stoker_dtype dtype, bool mirror)
 {
     if (f->channels == 1) {
         convert16(out, x, vld1q_u8(in + x), n, 0, 0, formula, dtype);
@@ -95,7 +105,7 @@ ST_INLINE void convert_block(const struct st_finish *f, uint8_t *out, size_t pla
             convert16(out, x * 3 + part * 16, vld1q_u8(in + x * 3 + part * 16), n, part, 1, formula,
                       dtype);
     } else {
-        const uint8x16x3_t rgb = vld3q_u8(in + (ptrdiff_t)x * 3);
+        const uint8x16x3_t rgb = load_planes(in, x, width, mirror);
         for (int32_t c = 0; c < 3; c++)
             convert16(out + (size_t)c * plane, x, rgb.val[c], n, c, 0, formula, dtype);
     }
@@ -103,7 +113,7 @@ ST_INLINE void convert_block(const struct st_finish *f, uint8_t *out, size_t pla
 
 /* If the width is not a multiple of BLOCK, the last pixels are done by an overlapping block. */
 ST_INLINE void convert(const struct st_finish *f, void *out, size_t plane, const uint8_t *in,
-                       int32_t width, enum st_formula formula, enum stoker_dtype dtype)
+                       int32_t width, enum st_formula formula, enum stoker_dtype dtype, bool mirror)
 {
     struct numbers n[3];
     for (int i = 0; i < 3; i++) { /* for the three channels, or for three consecutive vectors */
@@ -115,24 +125,25 @@ ST_INLINE void convert(const struct st_finish *f, void *out, size_t plane, const
     }
     int32_t x = 0;
     for (; x + BLOCK <= width; x += BLOCK)
-        convert_block(f, out, plane, in, x, n, formula, dtype);
+        convert_block(f, out, plane, in, x, width, n, formula, dtype, mirror);
     if (x < width)
-        convert_block(f, out, plane, in, width - BLOCK, n, formula, dtype);
+        convert_block(f, out, plane, in, width - BLOCK, width, n, formula, dtype, mirror);
 }
 
 /* Splits bytes of three channels into planes. */
-static void split(uint8_t *out, size_t plane, const uint8_t *in, int32_t width)
+ST_INLINE void split(uint8_t *out, size_t plane, const uint8_t *in, int32_t width, bool mirror)
 {
     for (int32_t x = 0; x < width; x += BLOCK) {
-        const int32_t from = x + BLOCK <= width ? x : width - BLOCK;
-        const uint8x16x3_t rgb = vld3q_u8(in + (ptrdiff_t)from * 3);
+        const int32_t to = x + BLOCK <= width ? x : width - BLOCK;
+        const uint8x16x3_t rgb = load_planes(in, to, width, mirror);
         for (size_t c = 0; c < 3; c++)
-            vst1q_u8(out + c * plane + from, rgb.val[c]);
+            vst1q_u8(out + c * plane + to, rgb.val[c]);
     }
 }
 
 void st_finish_neon(const struct st_finish *finish, void *out, size_t plane, const uint8_t *in,
-                    int32_t width)
+                    int32_t width, bool mirror)
 {
-    st_finish_with(convert, split, BLOCK, finish, out, plane, in, width);
+    st_finish_with((struct st_finish_ways){convert, split, mirror_row, BLOCK}, finish, out, plane,
+                   in, width, mirror);
 }

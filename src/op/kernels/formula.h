@@ -33,6 +33,7 @@ struct st_lanes {
 struct st_finish {
     enum stoker_dtype dtype;   /* of the output */
     enum stoker_layout layout;
+    bool array;                /* NHWC, and the shape is [H, W, C], too */
     int32_t channels;
     size_t element;            /* bytes per value */
     enum st_formula formula;

@@ -43,12 +43,10 @@ struct st_kernels {
     /* Vertical pass: one row of `bytes` bytes from `taps` rows. */
     void (*down)(uint8_t *out, const uint8_t *const *rows, const int32_t *weight, int32_t taps,
                  size_t bytes);
-    /* Reverses the pixels of a row. */
-    void (*mirror)(uint8_t *out, const uint8_t *in, int32_t width, int32_t channels);
     /* Converts a row of interleaved pixels to the final type and layout; `plane` is the distance in
-     * bytes between the planes of two channels (NCHW). */
+     * bytes between the planes of two channels (NCHW). `mirror`: with its pixels reversed. */
     void (*finish)(const struct st_finish *finish, void *out, size_t plane, const uint8_t *in,
-                   int32_t width);
+                   int32_t width, bool mirror);
 };
 
 /* The table for a level, or for the next lower one in this build. */

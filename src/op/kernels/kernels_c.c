@@ -103,6 +103,7 @@ void st_down_c(uint8_t *out, const uint8_t *const *rows, const int32_t *weight, 
     }
 }
 
+/* Reverses the pixels of a row. */
 void st_mirror_c(uint8_t *restrict out, const uint8_t *restrict in, int32_t width, int32_t channels)
 {
     out += (ptrdiff_t)width * channels;
@@ -115,11 +116,10 @@ void st_mirror_c(uint8_t *restrict out, const uint8_t *restrict in, int32_t widt
 
 /* ---- finish ------------------------------------------------------------------------------------ */
 
-/* Looks up every `step`-th byte from `in` on. */
+/* Looks up every `step`-th byte from `in` on, or back. */
 static void look_up(const struct st_finish *f, const uint32_t *lut, void *out, int32_t out_step,
-                    const uint8_t *in, int32_t width)
+                    const uint8_t *in, ptrdiff_t step, int32_t width)
 {
-    const int32_t step = f->channels;
     if (f->element == 4)
         for (int32_t x = 0; x < width; x++)
             ((uint32_t *)out)[x * out_step] = lut[in[x * step]];
@@ -132,16 +132,24 @@ static void look_up(const struct st_finish *f, const uint32_t *lut, void *out, i
 }
 
 void st_finish_c(const struct st_finish *finish, void *out, size_t plane, const uint8_t *in,
-                 int32_t width)
+                 int32_t width, bool mirror)
 {
     const bool planes = finish->layout == STOKER_LAYOUT_NCHW;
+    const ptrdiff_t step = mirror ? -finish->channels : finish->channels;
+    if (!width)
+        return;
     if (finish->element == 1 && (finish->channels == 1 || !planes)) {
-        memcpy(out, in, (size_t)width * (size_t)finish->channels);
+        if (mirror)
+            st_mirror_c(out, in, width, finish->channels);
+        else
+            memcpy(out, in, (size_t)width * (size_t)finish->channels);
         return;
     }
+    if (mirror)
+        in += (ptrdiff_t)(width - 1) * finish->channels;
     for (int32_t c = 0; c < finish->channels; c++)
         look_up(finish, finish->lut[c], (uint8_t *)out + (size_t)c * (planes ? plane : finish->element),
-                planes ? 1 : finish->channels, in + c, width);
+                planes ? 1 : finish->channels, in + c, step, width);
 }
 
 const struct st_kernels st_kernels_c = {
@@ -150,6 +158,5 @@ const struct st_kernels st_kernels_c = {
     .across_plan = across_plan,
     .across = across,
     .down = st_down_c,
-    .mirror = st_mirror_c,
     .finish = st_finish_c,
 };

@@ -16,58 +16,92 @@ void st_down_c(uint8_t *out, const uint8_t *const *rows, const int32_t *weight, 
                size_t bytes);
 void st_mirror_c(uint8_t *restrict out, const uint8_t *restrict in, int32_t width, int32_t channels);
 void st_finish_c(const struct st_finish *finish, void *out, size_t plane, const uint8_t *in,
-                 int32_t width);
+                 int32_t width, bool mirror);
 
-void st_mirror_neon(uint8_t *out, const uint8_t *in, int32_t width, int32_t channels);
 void st_finish_neon(const struct st_finish *finish, void *out, size_t plane, const uint8_t *in,
-                    int32_t width);
-void st_mirror_avx2(uint8_t *out, const uint8_t *in, int32_t width, int32_t channels);
+                    int32_t width, bool mirror);
 void st_finish_avx2(const struct st_finish *finish, void *out, size_t plane, const uint8_t *in,
-                    int32_t width);
-void st_mirror_avx512(uint8_t *out, const uint8_t *in, int32_t width, int32_t channels);
+                    int32_t width, bool mirror);
 void st_finish_avx512(const struct st_finish *finish, void *out, size_t plane, const uint8_t *in,
-                      int32_t width);
+                      int32_t width, bool mirror);
 
 #define ST_INLINE static inline __attribute__((always_inline))
 
-/* Converts a row by a formula. The last two arguments are constants where it is inlined. */
+/* Converts a row by a formula. The last three arguments are constants where it is inlined; only rows
+ * that are split into planes are mirrored by it. */
 typedef void st_convert_fn(const struct st_finish *finish, void *out, size_t plane, const uint8_t *in,
-                           int32_t width, enum st_formula formula, enum stoker_dtype dtype);
+                           int32_t width, enum st_formula formula, enum stoker_dtype dtype, bool mirror);
 
 ST_INLINE void st_convert_type(st_convert_fn *convert, const struct st_finish *f, void *out,
-                               size_t plane, const uint8_t *in, int32_t width, enum st_formula formula)
+                               size_t plane, const uint8_t *in, int32_t width, enum st_formula formula,
+                               bool mirror)
 {
     if (f->dtype == STOKER_DTYPE_F32)
-        convert(f, out, plane, in, width, formula, STOKER_DTYPE_F32);
+        convert(f, out, plane, in, width, formula, STOKER_DTYPE_F32, mirror);
     else if (f->dtype == STOKER_DTYPE_F16)
-        convert(f, out, plane, in, width, formula, STOKER_DTYPE_F16);
+        convert(f, out, plane, in, width, formula, STOKER_DTYPE_F16, mirror);
     else
-        convert(f, out, plane, in, width, formula, STOKER_DTYPE_BF16);
+        convert(f, out, plane, in, width, formula, STOKER_DTYPE_BF16, mirror);
 }
 
-/* Splits bytes of three channels into planes. */
-typedef void st_split_fn(uint8_t *out, size_t plane, const uint8_t *in, int32_t width);
+/* Splits bytes of three channels into planes; `mirror` is a constant where it is inlined. */
+typedef void st_split_fn(uint8_t *out, size_t plane, const uint8_t *in, int32_t width, bool mirror);
 
-/* Instantiates `convert` for every formula and type, and calls the right one; rows shorter than `least`
- * pixels are not vectorised. */
-ST_INLINE void st_finish_with(st_convert_fn *convert, st_split_fn *split, int32_t least,
-                              const struct st_finish *f, void *out, size_t plane, const uint8_t *in,
-                              int32_t width)
+/* The vector variants of a CPU; rows shorter than `least` pixels are left to C. */
+struct st_finish_ways {
+    st_convert_fn *convert;
+    st_split_fn *split;
+    void (*mirror)(uint8_t *out, const uint8_t *in, int32_t width, int32_t channels);
+    int32_t least;
+};
+
+/* Instantiates `convert` for every formula and type, and calls the right one. */
+ST_INLINE void st_finish_planes_or_not(const struct st_finish_ways ways, const struct st_finish *f,
+                                       void *out, size_t plane, const uint8_t *in, int32_t width,
+                                       bool mirror)
 {
-    if (width < least)
-        st_finish_c(f, out, plane, in, width);
-    else if (f->dtype == STOKER_DTYPE_U8 && f->layout == STOKER_LAYOUT_NCHW && f->channels == 3)
-        split(out, plane, in, width);
+    if (f->dtype == STOKER_DTYPE_U8 && f->layout == STOKER_LAYOUT_NCHW && f->channels == 3)
+        ways.split(out, plane, in, width, mirror);
     else if (f->formula == ST_FORMULA_LINE)
-        st_convert_type(convert, f, out, plane, in, width, ST_FORMULA_LINE);
+        st_convert_type(ways.convert, f, out, plane, in, width, ST_FORMULA_LINE, mirror);
     else if (f->formula == ST_FORMULA_SCALE)
-        st_convert_type(convert, f, out, plane, in, width, ST_FORMULA_SCALE);
+        st_convert_type(ways.convert, f, out, plane, in, width, ST_FORMULA_SCALE, mirror);
     else if (f->formula == ST_FORMULA_NORMALIZE)
-        st_convert_type(convert, f, out, plane, in, width, ST_FORMULA_NORMALIZE);
+        st_convert_type(ways.convert, f, out, plane, in, width, ST_FORMULA_NORMALIZE, mirror);
     else if (f->formula == ST_FORMULA_PRODUCT)
-        st_convert_type(convert, f, out, plane, in, width, ST_FORMULA_PRODUCT);
+        st_convert_type(ways.convert, f, out, plane, in, width, ST_FORMULA_PRODUCT, mirror);
     else
-        st_finish_c(f, out, plane, in, width);
+        st_finish_c(f, out, plane, in, width, mirror);
+}
+
+/* Mirrors a row whose pixels stay together, part by part, before it is converted. */
+ST_INLINE void st_finish_mirrored(const struct st_finish_ways ways, const struct st_finish *f,
+                                  uint8_t *out, size_t plane, const uint8_t *in, int32_t width)
+{
+    enum { PART = 512 };
+    uint8_t turned[PART * 3 + 64];
+    for (int32_t x = 0, n; x < width; x += n) {
+        n = width - x < PART ? width - x : PART;
+        uint8_t *to = out + (ptrdiff_t)(width - x - n) * f->channels * (ptrdiff_t)f->element;
+        ways.mirror(turned, in + (ptrdiff_t)x * f->channels, n, f->channels);
+        if (n < ways.least)
+            st_finish_c(f, to, plane, turned, n, false);
+        else
+            st_finish_planes_or_not(ways, f, to, plane, turned, n, false);
+    }
+}
+
+ST_INLINE void st_finish_with(const struct st_finish_ways ways, const struct st_finish *f, void *out,
+                              size_t plane, const uint8_t *in, int32_t width, bool mirror)
+{
+    if (width < ways.least)
+        st_finish_c(f, out, plane, in, width, mirror);
+    else if (!mirror)
+        st_finish_planes_or_not(ways, f, out, plane, in, width, false);
+    else if (f->layout == STOKER_LAYOUT_NCHW && f->channels == 3)
+        st_finish_planes_or_not(ways, f, out, plane, in, width, true);
+    else
+        st_finish_mirrored(ways, f, out, plane, in, width);
 }
 
 /* The horizontal kernels process four rows at a time; `channels` is a constant where it is inlined. */

@@ -113,6 +113,5 @@ const struct st_kernels st_kernels_avx2 = {
     .across_plan = across_plan,
     .across = across,
     .down = down,
-    .mirror = st_mirror_avx2,
     .finish = st_finish_avx2,
 };

@@ -47,6 +47,5 @@ const struct st_kernels st_kernels_avx512 = {
     .across_plan = across_plan,
     .across = across,
     .down = down,
-    .mirror = st_mirror_avx512,
     .finish = st_finish_avx512,
 };

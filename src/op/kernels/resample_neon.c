@@ -337,6 +337,5 @@ const struct st_kernels st_kernels_neon = {
     .across_plan = across_plan,
     .across = across,
     .down = down,
-    .mirror = st_mirror_neon,
     .finish = st_finish_neon,
 };

@@ -123,6 +123,5 @@ const struct st_kernels st_kernels_sse2 = {
     .across_plan = across_plan,
     .across = across,
     .down = down,
-    .mirror = st_mirror_c,
     .finish = st_finish_c,
 };

@@ -22,7 +22,7 @@ struct sink {
     const struct st_place *place;
     bool mirror, flip; /* still to be applied to rows */
     int32_t width, height, channels;
-    uint8_t *rows[BLOCK], *turned;
+    uint8_t *rows[BLOCK];
 };
 
 struct run {
@@ -83,11 +83,8 @@ static void sink_done(const struct sink *sink, const struct st_kernels *kernels,
 {
     if (sink->view)
         return;
-    if (sink->mirror) {
-        kernels->mirror(sink->turned, row, sink->width, sink->channels);
-        row = sink->turned;
-    }
-    st_finish_row(sink->finish, kernels, row, sink->flip ? sink->height - 1 - y : y, sink->place);
+    st_finish_row(sink->finish, kernels, row, sink->mirror, sink->flip ? sink->height - 1 - y : y,
+                  sink->place);
 }
 
 /* Allocates `count` rows of `bytes` bytes, each aligned and padded for vectors that overshoot. */
@@ -112,7 +109,7 @@ static bool sink_open(struct sink *sink, struct st_arena *arena, const struct st
     const uint64_t bytes = (uint64_t)sink->width * (uint64_t)channels;
     if (sink->view)
         return st_view_take(sink->view, arena, sink->width, sink->height, channels);
-    return take_rows(arena, bytes, BLOCK, sink->rows) && take_rows(arena, bytes, 1, &sink->turned);
+    return take_rows(arena, bytes, BLOCK, sink->rows);
 }
 
 /* ---- the passes -------------------------------------------------------------------------------- */

@@ -194,7 +194,8 @@ int st_finish_init(struct st_finish *finish, const struct st_finish_spec *spec, 
         return rc;
     memset(finish, 0, sizeof *finish);
     finish->dtype = dtype;
-    finish->layout = layout;
+    finish->layout = spec->array ? STOKER_LAYOUT_NHWC : layout;
+    finish->array = spec->array;
     finish->channels = channels;
     finish->element = dtype == STOKER_DTYPE_U8 ? 1 : dtype == STOKER_DTYPE_F32 ? 4 : 2;
     for (int32_t c = 0; c < channels; c++)
@@ -209,47 +210,19 @@ int st_finish_init(struct st_finish *finish, const struct st_finish_spec *spec, 
 
 /* ---- writing ----------------------------------------------------------------------------------- */
 
-/* Writes `width` pixels to column `x` of row `y`. */
-static void finish_part(const struct st_finish *f, const struct st_kernels *kernels, const uint8_t *row,
-                        int32_t x, int32_t y, int32_t width, const struct st_place *place)
+void st_finish_row(const struct st_finish *f, const struct st_kernels *kernels, const uint8_t *row,
+                   bool mirror, int32_t y, const struct st_place *place)
 {
-    const size_t pixel = (size_t)y * (size_t)place->width + (size_t)x;
+    const size_t pixel = (size_t)y * (size_t)place->width;
     const size_t plane = (size_t)place->width * (size_t)place->height * f->element;
     const size_t at = pixel * f->element * (f->layout == STOKER_LAYOUT_NHWC ? (size_t)f->channels : 1);
-    kernels->finish(f, (uint8_t *)place->data + at, plane, row, width);
-}
-
-void st_finish_row(const struct st_finish *finish, const struct st_kernels *kernels, const uint8_t *row,
-                   int32_t y, const struct st_place *place)
-{
-    finish_part(finish, kernels, row, 0, y, place->width, place);
-}
-
-static void finish_mirrored(const struct st_finish *finish, const struct st_kernels *kernels,
-                            const uint8_t *row, int32_t y, const struct st_place *place)
-{
-    enum { CHUNK = 512 };
-    uint8_t turned[CHUNK * 4 + 64];
-    for (int32_t x = 0, n; x < place->width; x += n) {
-        n = place->width - x < CHUNK ? place->width - x : CHUNK;
-        kernels->mirror(turned, row + (ptrdiff_t)x * finish->channels, n, finish->channels);
-        finish_part(finish, kernels, turned, place->width - x - n, y, n, place);
-    }
-}
-
-void st_finish_line(const struct st_finish *finish, const struct st_kernels *kernels,
-                    const uint8_t *row, bool mirror, int32_t y, const struct st_place *place)
-{
-    if (mirror)
-        finish_mirrored(finish, kernels, row, y, place);
-    else
-        st_finish_row(finish, kernels, row, y, place);
+    kernels->finish(f, (uint8_t *)place->data + at, plane, row, place->width, mirror);
 }
 
 void st_finish_view(const struct st_finish *finish, const struct st_kernels *kernels,
                     const struct st_view *pixels, bool mirror, bool flip, const struct st_place *place)
 {
     for (int32_t y = 0; y < pixels->height; y++)
-        st_finish_line(finish, kernels, st_row(pixels, y), mirror, flip ? place->height - 1 - y : y,
-                       place);
+        st_finish_row(finish, kernels, st_row(pixels, y), mirror, flip ? place->height - 1 - y : y,
+                      place);
 }

@@ -21,6 +21,7 @@ struct st_finish_spec {
     bool scaled;                /* ToTensor: divide by 255, giving float32 */
     bool by_product;            /* or multiply by 1/255, like torchvision's v2; may differ in the last
                                    bit */
+    bool array;                 /* [H, W, C], whatever the loader's layout is */
     enum stoker_dtype dtype;    /* current type of the pipeline: U8, F32, F16, BF16; steps round to it */
     uint32_t steps;
     struct {
@@ -46,12 +47,8 @@ struct st_place {
 /* Writes pixels to their destination, mirrored or flipped if requested. */
 void st_finish_view(const struct st_finish *finish, const struct st_kernels *kernels,
                     const struct st_view *pixels, bool mirror, bool flip, const struct st_place *place);
-/* Writes one row of pixels, already mirrored, to row `y` of the destination. */
+/* Writes one row of pixels to row `y` of the destination. */
 void st_finish_row(const struct st_finish *finish, const struct st_kernels *kernels, const uint8_t *row,
-                   int32_t y, const struct st_place *place);
-
-/* The same for a row that is to be mirrored or not. */
-void st_finish_line(const struct st_finish *finish, const struct st_kernels *kernels,
-                    const uint8_t *row, bool mirror, int32_t y, const struct st_place *place);
+                   bool mirror, int32_t y, const struct st_place *place);
 
 #endif

@@ -1,5 +1,5 @@
-/* tensor_ops.c - to_tensor, pil_to_tensor, convert_image_dtype, normalize, normalize_bytes, arithmetic:
- * the final type and values of images
+/* tensor_ops.c - to_tensor, pil_to_tensor, to_array, convert_image_dtype, normalize, normalize_bytes,
+ * arithmetic: the final type, values and axes of images
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -128,6 +128,17 @@ static int plan_pil_to_tensor(void *self, struct st_shape *shape, struct st_fini
     if (shape->tensor)
         return already_tensor("pil_to_tensor", err);
     shape->tensor = true;
+    return STOKER_OK;
+}
+
+/* As Albumentations and OpenCV have images. The values are what they are: bytes, or floats. */
+static int plan_to_array(void *self, struct st_shape *shape, struct st_finish_spec *finish,
+                         struct stoker_error *err)
+{
+    (void)self;
+    if (finish->array)
+        return st_fail(err, STOKER_EINVAL, "to_array: the image is already an array; remove it");
+    shape->tensor = finish->array = true;
     return STOKER_OK;
 }
 
@@ -264,6 +275,13 @@ const struct st_op st_op_pil_to_tensor = {
     .help = "converts to a tensor of bytes",
     .params = no_params,
     .plan = plan_pil_to_tensor,
+};
+
+const struct st_op st_op_to_array = {
+    .name = "to_array",
+    .help = "gives height x width x channels, not channels x height x width",
+    .params = no_params,
+    .plan = plan_to_array,
 };
 
 const struct st_op st_op_convert_image_dtype = {
