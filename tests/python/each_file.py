@@ -8,31 +8,35 @@ RESULTS gets NAME.xml (JUnit), NAME.log and NAME.status for each file; what a fi
 
 from __future__ import annotations
 
+import atexit
 import faulthandler
 import gc
 import os
 import re
 import sys
+import threading
 import time
+import traceback
 from pathlib import Path
+from typing import NoReturn
 
 HERE = Path(__file__).parent
 LIMIT = 1800  # seconds for one file, which then says where its threads are; the longest takes 100 on a quiet machine
 # Files that take more than a few seconds, because they start many programs, servers or processes: the longest first, so
 # that no process has one left when the others are done. --quick leaves them out.
-SLOW = """test_doctor_inject test_timm test_examples_run test_lifecycle test_examples test_doctor_top
-    test_compile_albumentations test_compile_albumentations_pixels test_own_steps test_python_state test_fake_cuda
-    test_faults test_order_draws test_doctor_inject_harmless test_python_workers test_accelerate test_albumentations
-    test_albumentations_targets test_augments test_boxes_warped test_chosen_transforms test_compile_torchvision
-    test_contract test_contract_batches test_contract_exceptions test_contract_workers test_device
-    test_doctor_report test_doctor_run test_doctor_simulate test_every_source test_fidelity test_forks
-    test_in_torchs_place test_info test_joint test_jpeg_paths test_lazy_chains test_lazy_datasets test_lazy_draws
-    test_lazy_functions test_lazy_images test_lazy_timm test_lazy_transforms test_lightning test_neighbours
-    test_own_datasets_equal test_pack test_pack_formats test_pack_kill test_pack_trouble test_packaging
-    test_python_bad_samples test_python_handles test_random_sizes test_rank_states test_release
-    test_repeated_samples test_rows test_scale test_scripts test_site test_sources_loader test_sources_url
-    test_split test_train_gpu test_transform_draws test_transforms test_transforms_in_python test_transient
-    test_types test_value_transforms test_warps test_webdataset_keys test_worker_endings test_worker_memory""".split()
+SLOW = """test_doctor_inject test_examples_run test_timm test_examples test_compile_albumentations test_own_datasets_equal
+    test_doctor_top test_compile_albumentations_pixels test_pack test_faults test_doctor_inject_harmless
+    test_fake_cuda test_transform_draws test_pack_kill test_value_transforms test_own_steps test_python_state
+    test_lazy_draws test_order_draws test_train_gpu test_python_workers test_lazy_transforms test_site
+    test_lifecycle test_albumentations test_boxes_warped test_worker_endings test_lazy_images test_worker_memory
+    test_transforms test_augments test_packaging test_every_source test_albumentations_targets test_doctor_report
+    test_forks test_chosen_transforms test_jpeg_paths test_compile_torchvision test_joint test_python_handles
+    test_accelerate test_contract_batches test_lazy_timm test_pack_trouble test_split test_repeated_samples
+    test_warps test_device test_lightning test_lazy_datasets test_doctor_simulate test_pack_formats
+    test_transforms_in_python test_rank_states test_sources_loader test_python_bad_samples test_contract_workers
+    test_contract test_types test_random_sizes test_lazy_functions test_scale test_release test_doctor_run
+    test_fidelity test_info test_rows test_in_torchs_place test_scripts test_webdataset_keys
+    test_contract_exceptions test_transient test_lazy_chains test_sources_url test_neighbours""".split()
 
 
 def main(results: Path, quick: bool) -> int:
@@ -47,7 +51,7 @@ def main(results: Path, quick: bool) -> int:
             name = names.pop(0)
             child = os.fork()
             if child == 0:
-                return run_file(name, results)
+                become(name, results)
             running[child] = name, time.monotonic()
         child, status, used = os.wait4(-1, 0)
         if child in running:
@@ -59,14 +63,34 @@ def main(results: Path, quick: bool) -> int:
 
 def import_what_most_need() -> None:
     """All of it is frozen: the children's garbage collector would write to its pages, which would copy them."""
-    import numpy  # noqa: F401
     import PIL.Image  # noqa: F401
-    import pytest  # noqa: F401
-    import torch.utils.data  # noqa: F401
+    import pytest
+    import stoker.dataloader  # noqa: F401
+    import torch.distributed  # noqa: F401
     import torchvision.transforms.v2  # noqa: F401
 
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # those of other packages, which no test uses
+    pytest.main(["--version"])  # imports all of pytest
     gc.collect()
     gc.freeze()
+
+
+def become(name: str, results: Path) -> NoReturn:
+    """Runs a file and ends. Of Python's own end only what is registered for it is done: it would free all of torch, which
+    takes a second."""
+    status = 1
+    try:
+        status = run_file(name, results)
+        for thread in threading.enumerate():
+            if thread is not threading.current_thread() and not thread.daemon:
+                thread.join()
+        atexit._run_exitfuncs()
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
 
 
 def run_file(name: str, results: Path) -> int:
@@ -77,9 +101,7 @@ def run_file(name: str, results: Path) -> int:
     os.dup2(log, 2)
     os.close(log)
     faulthandler.dump_traceback_later(LIMIT, exit=True)
-    status = pytest.main(["-q", "-p", "no:cacheprovider", f"--junitxml={results / name}.xml", str(HERE / f"{name}.py")])
-    gc.unfreeze()  # so that all of it is freed at the end, as in any program
-    return status
+    return pytest.main(["-q", "-p", "no:cacheprovider", f"--junitxml={results / name}.xml", str(HERE / f"{name}.py")])
 
 
 def ended(name: str, status: int, took: str, results: Path) -> bool:
@@ -96,4 +118,4 @@ def ended(name: str, status: int, took: str, results: Path) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), "--quick" in sys.argv[2:]))
+    os._exit(main(Path(sys.argv[1]), "--quick" in sys.argv[2:]))
