@@ -346,6 +346,15 @@ def noisy_library():
                 yield f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
 
 
+def not_installed():
+    """What is imported from the checkout works without it; what users install does not."""
+    files = [path for path in sorted((ROOT / "python/stoker").rglob("*")) if path.suffix in (".py", ".pyi")]
+    listed = re.findall(r"'(\w+\.pyi?)'", (ROOT / "python/meson.build").read_text()) if files else []
+    for path in files:
+        if path.name not in listed:
+            yield f"{path.relative_to(ROOT)} is not in python/meson.build"
+
+
 check(list(upward_includes()), "includes point down")
 check(list(upward_includes_of_the_doctor()), "includes of the doctor point down")
 check(list(includes_of_the_doctor()), "nothing but the doctor includes the doctor")
@@ -361,5 +370,6 @@ check(list(long_files()), f"no file has more than {MOST_LINES} lines")
 check(list(long_lines()), f"no line has more than {MOST_COLUMNS} columns")
 check(list(foreign_names()), "CUDA is called in src/gpu only")
 check(list(noisy_library()), "the library neither prints nor exits")
+check(list(not_installed()), "every file of the Python package is installed")
 print(f"1..{checks}")
 sys.exit(failed > 0)

@@ -5,6 +5,7 @@
     tally.py add FILE LAYER meson LOG.json    results of `meson test` whose programs speak TAP
     tally.py add FILE LAYER tap TEXT STATUS   one program's TAP output and its exit status
     tally.py add FILE LAYER junit REPORT.xml STATUS
+    tally.py add FILE LAYER files FOLDER STATUS    a NAME.xml and NAME.status for each file of tests; the status of all
     tally.py sum FILE                         the totals; exits 1 when anything failed
 
 FILE collects one line a layer: name, passed, failed, skipped. FILE.failures collects what failed, which the sum
@@ -14,6 +15,7 @@ import json
 import re
 import sys
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 
 def tap_counts(text, status, failures):
@@ -75,6 +77,22 @@ def junit_counts(path, status, failures):
     return passed, failed, skipped
 
 
+def files_counts(folder, status, failures):
+    total = [0, 0, 0]
+    for path in sorted(Path(folder).glob("*.status")):
+        found = []
+        counts = junit_counts(path.with_suffix(".xml"), int(path.read_text()), found)
+        if not sum(counts):
+            counts = 0, 1, 0
+            found.append("no test ran")
+        failures += [f"{path.stem}: {line}" for line in found[:1]] + found[1:]
+        total = [a + b for a, b in zip(total, counts)]
+    if status and not total[1] or not sum(total):
+        total[1] += 1
+        failures.append(f"exit status {status}")
+    return total
+
+
 def add(file, layer, kind, source, status="0"):
     failures = []
     if kind == "meson":
@@ -82,8 +100,10 @@ def add(file, layer, kind, source, status="0"):
     elif kind == "tap":
         with open(source, errors="replace") as text:
             counts = tap_counts(text.read(), int(status), failures)
-    else:
+    elif kind == "junit":
         counts = junit_counts(source, int(status), failures)
+    else:
+        counts = files_counts(source, int(status), failures)
     with open(file, "a") as out:
         print(layer, *counts, file=out)
     with open(file + ".failures", "a") as out:

@@ -93,16 +93,18 @@ SHARE=10
 sanitized_layer() {
     STOKER_TEST_SHARE=$SHARE CC_LD=mold c_layer "$@" -Dbuildtype=debugoptimized -Doptimization=1 -Dcuda=disabled
 }
+# Left out: soak/kills, whose processes are killed before they could report anything, and pipe/jpeg_steering, which runs
+# the arithmetic of pipe/jpeg_steer for a long time.
 layer_asan() {
-    ASAN_OPTIONS=abort_on_error=0:detect_stack_use_after_return=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+    WITHOUT='pipe/jpeg_steering|soak/kills' ASAN_OPTIONS=abort_on_error=0:detect_stack_use_after_return=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
         sanitized_layer asan -Db_sanitize=address,undefined \
         '-Dc_args=-g1 -fno-sanitize=null,object-size,pointer-overflow'
 }
 # Left out: tests with a single thread, which show it nothing (most of the program `stoker`), mutants/all,
-# because source/trails has several threads read damaged archives too, and soak/faults, whose faults source/reader and
-# pipe/retry have, too.
+# because source/trails has several threads read damaged archives too, soak/faults, whose faults source/reader and
+# pipe/retry have, too, and pipe/memory, whose waits for memory pipe/loader and pipe/jpeg_hardware_memory have.
 layer_tsan() {
-    WITHOUT='(order|fuzz|soak)/.*|op/(?!taps_kept).*|codec/(annotations|audio|bmp|jpeg.*|masks|png|pnm|stale|tiff|webp)|doctor/(?!watched|load).*|gpu_host/kernels_host|mutants/all|pipe/(jpeg_steer|jpeg_steering|tune)|source/(arrays|crc32c|hdf5_filters|inflate|numbers|tfrecord|unpack)' \
+    WITHOUT='(order|fuzz|soak)/.*|op/(?!taps_kept).*|codec/(annotations|audio|bmp|jpeg.*|masks|png|pnm|stale|tiff|webp)|doctor/(?!watched|load).*|gpu_host/kernels_host|mutants/all|pipe/(jpeg_steer|jpeg_steering|memory|tune)|source/(arrays|crc32c|hdf5_filters|inflate|numbers|tfrecord|unpack)' \
         TSAN_OPTIONS=halt_on_error=1 sanitized_layer tsan -Db_sanitize=thread -Dc_args=-g1
 }
 # The other architecture, emulated. That is ten times slower. Left out is what takes
@@ -125,33 +127,15 @@ layer_cross() {
         PATIENCE=4 STOKER_TEST_SHARE=$SHARE c_layer cross -Dcuda=disabled --cross-file "$file"
 }
 layer_install() { tap_layer install scripts/test_install.sh; }
-# Process $1 of those that share the files between them.
-python_part() {
-    local part=$1 status=0
-    shift
-    rm -f "$RESULTS/python-$part.xml"
-    # Ctrl-C is tested too, and a shell that runs us in the background has it ignored.
-    env --default-signal=INT STOKER_TEST_CLAIMS="$RESULTS/claims" "$VENV/bin/python" -m pytest -q -p no:cacheprovider \
-        --junitxml="$RESULTS/python-$part.xml" "$@" tests/python >"$RESULTS/python-$part.log" 2>&1 || status=$?
-    echo $status >"$RESULTS/python-$part.status"
-}
-# Those that take moments, for every day: files marked `slow` start programs, servers or many processes.
-layer_quick() { python_layer -m "not slow"; }
 layer_python() { python_layer; }
-# Tests often wait, for a server or a process: one more than there are CPUs. Each takes up to 3 GB.
+# Those that take moments, for every day.
+layer_quick() { python_layer --quick; }
 python_layer() {
-    local part parts=$(($(jobs) < 8 ? $(jobs) + 1 : 8)) running=()
-    rm -rf "$RESULTS/claims"
-    mkdir -p "$RESULTS/claims"
-    for part in $(seq "$parts"); do
-        python_part "$part" "$@" &
-        running+=($!)
-    done
-    wait "${running[@]}"
-    for part in $(seq "$parts"); do
-        cat "$RESULTS/python-$part.log"
-        tally "python-$part" junit "$RESULTS/python-$part.xml" "$(cat "$RESULTS/python-$part.status")"
-    done
+    local status=0
+    mkdir -p "$RESULTS/python"
+    # Ctrl-C is tested too, and a shell that runs us in the background has it ignored.
+    env --default-signal=INT "$VENV/bin/python" tests/python/each_file.py "$RESULTS/python" "$@" || status=$?
+    tally python files "$RESULTS/python" $status
 }
 
 rm -rf "$RESULTS"

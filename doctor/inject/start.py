@@ -60,7 +60,7 @@ def _patch_torch():
     for owner, path, make in (
         (process, "BaseProcess.start", _start_process),
         (torch.amp.autocast_mode, "autocast.__enter__", _autocast),
-        (torch.serialization, "save", _saving),
+        (torch.serialization, "save", _cost(SAVE)),
     ):
         _replace(owner, path, make)
     torch.save = torch.serialization.save
@@ -85,6 +85,7 @@ def _patch_iterators(module, loader: str, prefix: str) -> None:
         (f"_{prefix}MultiProcessingDataLoaderIter._next_data", _next),
         (f"_{prefix}MultiProcessingDataLoaderIter._try_get_data", _take_from_queue),
         (f"_{prefix}MultiProcessingDataLoaderIter._reset", _new_iterator),
+        (f"_{prefix}BaseDataLoaderIter._next_index", _drawing),
     ):
         _replace(module, path, make)
 

@@ -23,6 +23,7 @@ def _begin_iterator(self, args, kwargs):
         return None
     _process()
     _look_for_stages(None)  # here, so that forked workers need not do it
+    _look_for_costs()
     global _started_last
     _local.starting = known = _known(args[0] if args else self)
     known.started, _started_last = 0, known.number
@@ -125,7 +126,7 @@ def _begin_next(iterator):
 
 def _open_call(entered, known, queue, batch, flags):
     global _spent
-    torch, stall = _torch, None
+    torch, stall, _local.trains = _torch, None, 1
     if torch is None:
         flags |= _TRAINING
     elif torch.is_grad_enabled():
@@ -427,23 +428,6 @@ def _stepped(optimizer) -> None:
         _spent += took if took < _LONG else _LONG
     except Exception as error:
         _fail(error)
-
-
-def _saving(original):
-    def save(*args, **kwargs):
-        start = _clock()
-        try:
-            return original(*args, **kwargs)
-        finally:
-            _saved(start)
-
-    return functools.update_wrapper(save, original)
-
-
-@_guarded
-def _saved(start):
-    if _me is not None:
-        _me.write(SAVE, start, _clock() - start)
 
 
 def _pin_loop(original):

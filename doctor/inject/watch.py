@@ -25,7 +25,7 @@ _LIBRARY = os.path.dirname(os.__file__)  # Python's own
 _RUN = os.environ.get("STOKER_RUN", "")
 _HEADER, _CHUNK = 4096, 2048  # header size in bytes; records whose disk space is reserved at a time
 _TRAINER, _WORKER = 1 << 16, 1 << 14  # records in the ring buffer
-NEXT, STALL, STEP, ITER, PIN, COPY, SYNC, SAVE, GC, EPOCH = range(1, 11)
+NEXT, STALL, STEP, ITER, PIN, COPY, SYNC, SAVE, GC, EPOCH, LOG, SAMPLE = range(1, 13)
 FETCH, READ, NETWORK, DECOMPRESS, DECODE, TRANSFORM, COLLATE, PUT, OPENED, SLOWEST, DISCARDED, SHARED = range(16, 28)
 _READY, _BEHIND, _FIRST, _TRAINING = 1, 2, 4, 8  # of NEXT
 _PINNED, _NON_BLOCKING = 1, 2  # of COPY
@@ -74,7 +74,8 @@ class _Local(_thread._local):
     job = None  # the batch that this thread is making
     batch, loader = _UNKNOWN, 0  # the batch that next() returns, or that a worker makes
     starting = None  # the loader whose workers are being started
-    pinning = stepping = pin_queue = 0
+    pinning = stepping = pin_queue = costing = 0
+    trains = 0  # 1: this thread takes batches
 
 
 _local = _Local()

@@ -30,7 +30,8 @@ struct dr_step {
     double seconds; /* whole */
     double wait;    /* part of it in next() */
     double stall;   /* part of wait in which the GPU was idle (by CUDA events); without a GPU = wait */
-    double copy, sync, save, gc, optimizer; /* parts of the rest, as far as observed */
+    double copy, sync, save, gc, logging, eval, optimizer; /* parts of the rest, as far as observed */
+    double sampler; /* part of wait, in which the sampler drew indices */
     uint32_t ready;                         /* batches ready at next(); DR_UNKNOWN */
     uint8_t flags;                          /* DR_NEXT_* */
     uint32_t batch;
@@ -77,6 +78,9 @@ struct dr_facts {
     double compute;               /* step - stall: the step with a perfect loader */
     double own_fast, own_least;   /* time of a step outside next(): first percentile, minimum */
     double copy, sync, optimizer; /* mean seconds per step */
+    double save, gc, logging, eval; /* the same: work besides model and data */
+    double save_steps, gc_steps, logging_steps, eval_steps; /* share of the steps that contain it */
+    double sampler;               /* mean seconds per step, part of wait: the sampler */
     double watch_step;            /* seconds per step that watching costs the training process, by its
                                      own account */
     double samples_per_second;

@@ -6,6 +6,8 @@
 
 #include "base/err.h"
 
+#include <string.h>
+
 enum { WARM_UP_LEAST = 5, WARM_UP_PER = 20, STEPS_LEAST = 3 };
 
 /* The first interval after the warm-up: 5 steps or 5 % of all, and everything before the first step of
@@ -111,6 +113,33 @@ static void means(struct dr_part *part)
     facts->accumulation = part->intervals.accumulation;
 }
 
+/* The mean of one part of the steps, and the share of the steps that have it. */
+static void cost(const struct dr_facts *facts, size_t part, double *seconds, double *steps)
+{
+    double sum = 0, with = 0;
+    for (uint32_t k = 0; k < facts->step_count; k++) {
+        const struct dr_step *step = &facts->steps[k];
+        double value;
+        memcpy(&value, (const char *)step + part, sizeof value);
+        sum += fmin(value, fmax(step->seconds - step->wait, 0));
+        with += value > 0;
+    }
+    *seconds = sum / facts->step_count;
+    *steps = with / facts->step_count;
+}
+
+static void costs(struct dr_facts *facts)
+{
+    double sampler = 0;
+    cost(facts, offsetof(struct dr_step, save), &facts->save, &facts->save_steps);
+    cost(facts, offsetof(struct dr_step, gc), &facts->gc, &facts->gc_steps);
+    cost(facts, offsetof(struct dr_step, logging), &facts->logging, &facts->logging_steps);
+    cost(facts, offsetof(struct dr_step, eval), &facts->eval, &facts->eval_steps);
+    for (uint32_t k = 0; k < facts->step_count; k++)
+        sampler += fmin(facts->steps[k].sampler, facts->steps[k].wait);
+    facts->sampler = sampler / facts->step_count;
+}
+
 static void queue(struct dr_facts *facts)
 {
     struct dr_sum ready = {0};
@@ -141,6 +170,7 @@ int dr_facts_steps(struct dr_part *part)
     if (rc || !facts->step_count)
         return rc;
     means(part);
+    costs(facts);
     queue(facts);
     const uint32_t count = facts->step_count;
     double *one = dr_blocks_new(part->blocks, 2 * (uint64_t)count, sizeof *one), *other = one + count;

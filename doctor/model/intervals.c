@@ -149,6 +149,34 @@ static void stalled(struct reading *reading, const struct dr_event *event)
     interval->step.stall = (double)event->dur_ns / 1e9;
 }
 
+/* Work besides model and data. It may lie in next(), whose own event is written when it returns: so all
+ * intervals are there first. In next() it is a part of the wait, which only concerns the sampler. */
+static void add_cost(const struct dr_intervals *out, const struct dr_event *event)
+{
+    uint32_t from = 0, to = out->count;
+    while (from < to) {
+        const uint32_t middle = from + (to - from) / 2;
+        if (out->all[middle].step.start_ns <= event->start_ns)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    if (!from)
+        return;
+    struct dr_interval *interval = &out->all[from - 1];
+    struct dr_step *step = &interval->step;
+    const bool after = interval->last && event->start_ns >= interval->end_ns;
+    const double seconds = (double)event->dur_ns / 1e9;
+    if (event->start_ns < interval->taken_ns)
+        step->sampler += event->kind == DR_SAMPLE && event->loader == out->loader ? seconds : 0;
+    else if (event->kind == DR_SAVE)
+        *(after ? &interval->gap_save : &step->save) += seconds;
+    else if (event->kind == DR_GC)
+        *(after ? &interval->gap_gc : &step->gc) += seconds;
+    else if (event->kind == DR_LOG && !after)
+        step->logging += seconds;
+}
+
 /* Any other event of the training process. */
 static void add_part(struct reading *reading, const struct dr_event *event)
 {
@@ -168,12 +196,6 @@ static void add_part(struct reading *reading, const struct dr_event *event)
         break;
     case DR_SYNC:
         step->sync += after ? 0 : seconds;
-        break;
-    case DR_SAVE:
-        *(after ? &interval->gap_save : &step->save) += seconds;
-        break;
-    case DR_GC:
-        *(after ? &interval->gap_gc : &step->gc) += seconds;
         break;
     default:
         break;
@@ -204,8 +226,11 @@ static void read_event(struct reading *reading, const struct dr_event *event)
     case DR_ITER:
         if (ours)
             cut_interval(interval, event->start_ns);
-        else if (interval && !interval->eval_from_ns)
-            interval->eval_from_ns = event->start_ns;
+        else if (interval) {
+            interval->other_began = true;
+            if (!interval->eval_from_ns)
+                interval->eval_from_ns = event->start_ns;
+        }
         break;
     default:
         add_part(reading, event);
@@ -225,9 +250,14 @@ static int mark_interrupted(struct dr_intervals *out, struct dr_blocks *blocks, 
     for (uint32_t k = 0; k < out->count; k++)
         calls[k] = out->all[k].other_calls;
     const double usual = dr_percentile(calls, out->count, 0.5);
-    for (uint32_t k = 0; k < out->count; k++)
-        out->all[k].interrupted =
-            out->all[k].eval_calls > usual_eval || out->all[k].other_calls >= usual + 3;
+    for (uint32_t k = 0; k < out->count; k++) {
+        struct dr_interval *interval = &out->all[k];
+        interval->interrupted =
+            interval->eval_calls > usual_eval || interval->other_calls >= usual + 3;
+        if (interval->eval_calls && interval->other_began &&
+            interval->eval_to_ns > interval->eval_from_ns)
+            interval->step.eval = (double)(interval->eval_to_ns - interval->eval_from_ns) / 1e9;
+    }
     return STOKER_OK;
 }
 
@@ -256,6 +286,8 @@ int dr_intervals_of(struct dr_intervals *out, const struct dr_process *trainer, 
     struct reading reading = {.out = out, .flagged = score.training > score.calls / 4};
     for (uint64_t k = 0; k < trainer->event_count; k++)
         read_event(&reading, &trainer->events[k]);
+    for (uint64_t k = 0; k < trainer->event_count; k++)
+        add_cost(out, &trainer->events[k]);
     uint64_t steps = 0;
     bool seen = false;
     for (uint32_t k = 0; k < out->count; k++) {

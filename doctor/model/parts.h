@@ -19,6 +19,7 @@ struct dr_interval {
     bool interrupted;          /* interrupted by an evaluation */
     bool stall_known;
     uint32_t optimizer_steps, other_calls, eval_calls; /* next() of other loaders; without gradients */
+    bool other_began; /* another loader began an epoch */
     uint64_t eval_from_ns, eval_to_ns;
     double next_cpu;
     /* between the end of its epoch and the first batch of the next one */

@@ -78,6 +78,12 @@ static void tape_draw(struct tape *tape, const struct dr_trace *trace, struct dr
     }
 }
 
+/* What is taken from a step whose waits for a CPU have been removed. */
+static double less_of(const struct dr_trace *trace, const struct dr_plan *plan)
+{
+    return plan->step_less * (1 - fmin(sane(trace->step_queued), 1));
+}
+
 /* What-ifs of stages: factors on the waiting and on the CPU part. */
 static void scale_into(struct tape *to, const struct tape *from, const struct dr_trace *trace,
                        const struct dr_plan *plan)
@@ -88,7 +94,7 @@ static void scale_into(struct tape *to, const struct tape *from, const struct dr
         const double on_cpu = from->wall[k] - waiting;
         to->wall[k] = sane(waiting * plan->wall_scale + on_cpu * plan->cpu_scale);
         to->cpu[k] = sane((alone ? on_cpu : from->cpu[k]) * plan->cpu_scale);
-        to->step[k] = sane(from->step[k] * plan->step_scale);
+        to->step[k] = sane(from->step[k] * plan->step_scale - less_of(trace, plan));
     }
 }
 
@@ -110,7 +116,7 @@ static bool replay(struct result *out, const struct tape *tape, struct tape *roo
                                  .cpu = room->cpu,
                                  .step = room->step,
                                  .count = count,
-                                 .step_cpu = sane(trace->step_cpu),
+                                 .step_cpu = sane(trace->step_cpu - less_of(trace, plan)),
                                  .hand_over = sane(trace->hand_over),
                                  .pin = sane(trace->pin),
                                  .put = sane(trace->put),

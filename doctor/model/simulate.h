@@ -48,6 +48,7 @@ struct dr_plan {
     double wall_scale;   /* what-ifs of stages: factor on the waiting part of a batch; 1 */
     double cpu_scale;    /* factor on its CPU part; 1 */
     double step_scale;   /* for a faster GPU: factor on the step; 1 */
+    double step_less;    /* seconds of work that a step then lacks, after the factor; 0 */
 };
 
 /* low <= mid <= high; NaN: unknown. */

@@ -51,12 +51,8 @@ static void put_stack(const struct dr_page *page, const char *name, const struct
 static void put_anatomy(const struct dr_page *page)
 {
     const struct dr_facts *f = page->facts;
-    double rest = f->step - f->wait, seen = 0, save = 0, gc = 0;
-    for (uint32_t i = 0; i < f->step_count; i++) {
-        save += isfinite(f->steps[i].save) ? f->steps[i].save / f->step_count : 0;
-        gc += isfinite(f->steps[i].gc) ? f->steps[i].gc / f->step_count : 0;
-    }
-    const double host[] = {f->copy, f->sync, f->optimizer, save, gc};
+    double rest = f->step - f->wait, seen = 0;
+    const double host[] = {f->copy, f->sync, f->optimizer, f->save, f->gc, f->logging, f->eval};
     for (size_t i = 0; i < sizeof host / sizeof *host; i++)
         seen += isfinite(host[i]) ? host[i] : 0;
     const struct part gpu[] = {{"waits for data", "stall", f->stall},
@@ -65,8 +61,10 @@ static void put_anatomy(const struct dr_page *page)
                                 {"copy to device", "copy", f->copy},
                                 {"waits for device", "sync", f->sync},
                                 {"optimizer", "optimizer", f->optimizer},
-                                {"save", "save", save},
-                                {"garbage collection", "gc", gc},
+                                {"save", "save", f->save},
+                                {"garbage collection", "gc", f->gc},
+                                {"logging", "logging", f->logging},
+                                {"validation", "eval", f->eval},
                                 {"the rest (model and Python)", "compute", fmax(rest - seen, 0)}};
     if (f->has_gpu)
         put_stack(page, "GPU", gpu, 2, f->step);

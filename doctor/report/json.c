@@ -124,6 +124,7 @@ void dr_json_verdict(struct json *json, const struct dr_verdict *verdict)
     json_string(json, "confidence", verdict->confidence);
     json_string(json, "limiter", verdict->limiter);
     json_number(json, "ceiling", verdict->ceiling);
+    json_number(json, "most", verdict->most);
     dr_json_range(json, "all", &verdict->all);
     json_string(json, "limit_after", verdict->limit_after);
     json_close(json, '}');

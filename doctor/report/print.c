@@ -89,14 +89,26 @@ struct piece {
     double seconds;
 };
 
+static double sum_besides(const struct dr_facts *f)
+{
+    const double parts[] = {f->save, f->gc, f->logging, f->eval};
+    double sum = 0;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        sum += dr_known(parts[i]) ? parts[i] : 0;
+    return sum;
+}
+
 static void step_bar(const struct page *page, const struct dr_facts *f)
 {
     if (!dr_above(f->step, 0) || !dr_known(f->stall))
         return;
     const double copy = dr_known(f->copy) ? f->copy : 0, sync = dr_known(f->sync) ? f->sync : 0;
+    /* GPUs work meanwhile, so this is only part of their step where there is none */
+    const double besides = f->has_gpu ? 0 : fmin(sum_besides(f), fmax(0, f->step - f->stall));
     const struct piece pieces[] = {
         {"waits for data", "\u2588", "#", RED, f->stall},
-        {"computes", "\u2592", "=", GREEN, fmax(0, f->step - f->stall - copy - sync)},
+        {"computes", "\u2592", "=", GREEN, fmax(0, f->step - f->stall - copy - sync - besides)},
+        {"saves, logs, validates, collects garbage", "\u259a", "+", YELLOW, besides},
         {"copies", "\u2593", "%", YELLOW, copy},
         {"waits for the GPU", "\u2591", "-", DIM, sync},
     };
@@ -142,15 +154,47 @@ static void evidence(const struct page *page, const char *what, const char *form
     wrap(page, LABEL + NAME, LABEL + NAME, text);
 }
 
+/* The stages of a batch in percent, rounded such that they add up to 100; all 0 where they are
+ * unknown. */
+static void whole_percents(int percent[DR_STAGES], const struct dr_facts *f)
+{
+    double part[DR_STAGES], sum = 0;
+    int left = 100;
+    for (int i = 0; i < DR_STAGES; i++) {
+        part[i] = i != DR_STAGE_PUT && f->stage_share[i] > 0 ? f->stage_share[i] : 0;
+        sum += part[i];
+        percent[i] = 0;
+    }
+    if (!(sum > 0) || !isfinite(sum))
+        return;
+    for (int i = 0; i < DR_STAGES; i++) {
+        part[i] *= 100 / sum;
+        percent[i] = (int)part[i];
+        left -= percent[i];
+    }
+    for (; left > 0; left--) { /* to the largest remainders */
+        int most = 0;
+        for (int i = 1; i < DR_STAGES; i++)
+            if (part[i] - percent[i] > part[most] - percent[most])
+                most = i;
+        percent[most]++;
+    }
+}
+
 static void stages(const struct page *page, const struct dr_facts *f)
 {
     char text[300] = "";
     size_t used = 0;
-    for (int i = 0; i < DR_STAGES; i++)
-        if (f->stage_share[i] >= 0.005 && used < sizeof text)
-            used += (size_t)snprintf(text + used, sizeof text - used, "%s%s %.0f %%", used ? ", " : "",
-                                     dr_stage_word((enum dr_stage)i), f->stage_share[i] * 100);
+    int percent[DR_STAGES];
     struct dr_text time;
+    whole_percents(percent, f);
+    for (int i = 0; i < DR_STAGES; i++)
+        if (percent[i] > 0 && used < sizeof text)
+            used += (size_t)snprintf(text + used, sizeof text - used, "%s%s %d %%", used ? ", " : "",
+                                     dr_stage_word((enum dr_stage)i), percent[i]);
+    if (used && f->stage[DR_STAGE_PUT] > 0 && used < sizeof text) /* it follows when the batch is made */
+        (void)snprintf(text + used, sizeof text - used, "; then %s: %s",
+                       dr_stage_word(DR_STAGE_PUT), dr_seconds_text(&time, f->stage[DR_STAGE_PUT]));
     if (used)
         evidence(page, "batch", "%s: %s", dr_seconds_text(&time, f->batch_mean), text);
 }
@@ -166,9 +210,10 @@ static void evidence_of(const struct page *page, const struct dr_facts *f)
     stages(page, f);
     if (f->loader.workers > 0 && dr_known(f->worker_on_cpu))
         evidence(page, f->loader.native ? "threads" : "workers",
-                 "%u: running %s of the time, waiting for a CPU %s, blocked %s", f->loader.workers,
-                 dr_share_text(&a, f->worker_on_cpu), dr_share_text(&b, f->worker_run_queue),
-                 dr_share_text(&c, f->worker_blocked));
+                 "%u: running %s of the time, waiting for a CPU %s, blocked %s, idle %s",
+                 f->loader.workers, dr_share_text(&a, f->worker_on_cpu),
+                 dr_share_text(&b, f->worker_run_queue), dr_share_text(&c, f->worker_blocked),
+                 dr_share_text(&d, dr_known(f->worker_idle) ? f->worker_idle : 0));
     if (dr_known(f->limits.cpus))
         evidence(page, "CPUs", "%s available%s, %s used by this run, %s by others%s%s",
                  dr_plain_text(&a, f->limits.cpus), dr_known(f->limits.cpus_quota) ? " (quota)" : "",
@@ -261,8 +306,11 @@ static void findings(const struct page *page, const struct dr_verdict *verdict)
                                 verdict->limit_after[0] ? ", then the limit is " : "",
                                 verdict->limit_after);
     if (dr_above(verdict->ceiling, 1.005) && used < sizeof text)
-        (void)snprintf(text + used, sizeof text - used, "A perfect loader would gain %.2fx.",
-                       verdict->ceiling);
+        used += (size_t)snprintf(text + used, sizeof text - used,
+                                 "A perfect loader would gain %.2fx. ", verdict->ceiling);
+    if (dr_above(verdict->most, 1.005 * fmax(verdict->ceiling, 1)) && used < sizeof text)
+        (void)snprintf(text + used, sizeof text - used,
+                       "With everything outside the loader: at most %.2fx.", verdict->most);
     if (text[0])
         paragraph(page, INDENT, "%s", text);
     fputc('\n', page->to);

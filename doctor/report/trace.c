@@ -80,6 +80,8 @@ static int track_of(uint16_t kind)
     case DR_SYNC:
     case DR_SAVE:
     case DR_GC:
+    case DR_LOG:
+    case DR_SAMPLE:
         return TRACK_LOOP;
     case DR_PIN:
         return TRACK_PIN;
@@ -107,6 +109,10 @@ static const char *name_of(uint16_t kind)
         return "save";
     case DR_GC:
         return "garbage collection";
+    case DR_LOG:
+        return "logging";
+    case DR_SAMPLE:
+        return "sampler";
     case DR_PIN:
         return "pin";
     default:

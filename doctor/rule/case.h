@@ -21,6 +21,7 @@ enum {
     DR_ORDER_QUOTA,
     DR_ORDER_NEIGHBOUR,
     DR_ORDER_GIL,
+    DR_ORDER_SAMPLER,
     DR_ORDER_SERIAL,
     DR_ORDER_CACHE,
     DR_ORDER_NETWORK,
@@ -88,6 +89,11 @@ void dr_settings_text(char *out, size_t size, const struct dr_case *c, const str
 /* The advice about Stoker: `change` for torch's loader, `own` where Stoker's loader is in
  * use already. */
 void dr_say_stoker(const struct dr_case *c, struct dr_finding *out, const char *change, const char *own);
+/* Whether this share of the steps is most of them: what happens more rarely makes single steps long. */
+bool dr_is_constant(double steps);
+/* Whether work of so many seconds per step, done in this share of the steps, costs enough. Fills in
+ * weight and gain. */
+bool dr_cost(const struct dr_case *c, struct dr_finding *out, double seconds, double steps);
 /* Whether this gain is worth a change, and larger than its own uncertainty. An unknown gain may be. */
 bool dr_pays(struct dr_range gain);
 /* Whether this gain is a large enough part of what a perfect loader would gain. */

@@ -9,7 +9,9 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     const struct dr_facts *f = c->facts;
     if (!dr_starved(c) || !dr_has_processes(c))
         return false;
-    const double main_share = f->main_cpu_in_next / f->step, pin_share = f->pin / f->step;
+    const double sampler = dr_known(f->sampler) ? f->sampler : 0;
+    const double receiving = fmax(f->main_cpu_in_next - sampler, 0);
+    const double main_share = receiving / f->step, pin_share = f->pin / f->step;
     const double put_share = f->stage_share[DR_STAGE_PUT];
     const bool pins = pin_share >= DR_PIN_BUSY, unpickles = main_share >= DR_MAIN_IN_NEXT,
                puts = put_share >= DR_PUT_HEAVY;
@@ -34,7 +36,7 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
         DR_SAY(out->sentence,
                "the training thread works %s in each next() to receive and unpickle a batch of %s in %s "
                "tensors",
-               dr_seconds_text(&time, f->main_cpu_in_next), dr_bytes_text(&size, f->loader.batch_bytes),
+               dr_seconds_text(&time, receiving), dr_bytes_text(&size, f->loader.batch_bytes),
                dr_plain_text(&count, f->loader.tensors));
         DR_SAY(out->advice, "%sno Python objects in a batch: let collate_fn return tensors",
                tensors);

@@ -20,6 +20,7 @@ static const struct {
     {"ST220", "ST203 ST204 ST212 ST213 ST215"}, /* the cost of workers that have too little work */
     {"ST202", "ST215"},
     {"ST205", "ST203 ST204 ST213 ST223"}, /* the quota makes all of them queue */
+    {"ST230", "ST202 ST203 ST204 ST212 ST213 ST220"}, /* workers do not run the sampler */
     {"ST206", "ST203 ST204 ST213 ST223"},
     {"ST223", "ST203 ST204 ST213"},
     {"ST224", "ST202 ST203"},
@@ -211,9 +212,26 @@ static const char *confidence(const struct dr_facts *f)
     return steps >= DR_STEPS_MEDIUM && !(width > DR_WIDTH_MEDIUM) ? "medium" : "low";
 }
 
+/* The headline names the first cause: where that is no lack of data, it says what takes the time. */
+static bool say_cost(struct dr_verdict *out, const struct dr_case *c)
+{
+    const struct dr_finding *cost = out->findings ? &out->finding[0] : NULL;
+    if (!cost || !cost->cost || out->kind == DR_CANNOT_TELL)
+        return false;
+    if (out->kind == DR_DATA_BOUND)
+        DR_SAY(out->sentence,
+               "data-bound (%s waits for the next batch %.0f %% of each step), but first: %.400s",
+               dr_waiter(c), c->facts->stall_share * 100, cost->sentence);
+    else
+        DR_SAY(out->sentence, "compute-bound, but not by the model: %.440s", cost->sentence);
+    return true;
+}
+
 static void say(struct dr_verdict *out, const struct dr_case *c)
 {
     const struct dr_facts *f = c->facts;
+    if (say_cost(out, c))
+        return;
     const struct dr_finding *start = find(out, find(out, "ST220") ? "ST220" : "ST214");
     if (out->kind == DR_CANNOT_TELL)
         DR_SAY(out->sentence, "cannot tell: %.400s",
@@ -273,7 +291,7 @@ static bool failed_at_once(struct dr_verdict *out, const struct dr_facts *facts)
 void dr_judge(struct dr_verdict *out, const struct dr_facts *facts)
 {
     memset(out, 0, sizeof *out);
-    out->ceiling = NAN;
+    out->ceiling = out->most = NAN;
     out->all = (struct dr_range){NAN, NAN, NAN};
     if (failed_at_once(out, facts))
         return;
@@ -301,7 +319,7 @@ void dr_judge(struct dr_verdict *out, const struct dr_facts *facts)
     /* without workers, the steps themselves become shorter */
     const struct dr_finding *tiny = find(out, "ST220");
     if (tiny && dr_above(tiny->gain.high, c.ceiling))
-        out->ceiling = c.ceiling = tiny->gain.high;
+        c.ceiling = out->ceiling = tiny->gain.high;
     const bool over = find(out, "ST211") != NULL, blind = find(out, "ST901") != NULL;
     if (blind)
         out->kind = DR_CANNOT_TELL;
@@ -321,7 +339,12 @@ void dr_judge(struct dr_verdict *out, const struct dr_facts *facts)
         unexplained(out, &c);
     sort_findings(out, dr_known(facts->stall_share) ? facts->stall_share : 0);
     say(out, &c);
-    if (out->kind != DR_CANNOT_TELL)
+    if (out->kind != DR_CANNOT_TELL && out->findings && !strcmp(out->finding[0].rule->code, "ST230"))
+        DR_SAY(out->limiter, "drawing indices in the training thread");
+    else if (out->findings && out->finding[0].cost && out->kind != DR_CANNOT_TELL)
+        DR_SAY(out->limiter, "the training loop itself: %s (%.0f %% of the step)",
+               out->finding[0].rule->name, out->finding[0].weight * 100);
+    else if (out->kind != DR_CANNOT_TELL)
         dr_limit_now(out->limiter, sizeof out->limiter, &c,
                      out->kind == DR_DATA_BOUND && dr_starved(&c));
     dr_outlook(out, &c);

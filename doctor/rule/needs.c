@@ -17,6 +17,8 @@ static const struct {
     }
     FROM("step.stall", stall_share),
     FROM("step.outliers", outlier_share),
+    FROM("step.costs", save_steps),
+    FROM("sampler", sampler),
     FROM("batch.seconds", batch_mean),
     FROM("batch.stages", stage_share[DR_STAGE_READ]),
     FROM("batch.opens", opens_per_sample),

@@ -17,11 +17,16 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
                        : most == save ? "torch.save"
                        : most == gc   ? "the garbage collector"
                                       : "evaluation";
+    /* work of most steps has rules of its own */
+    if (most >= DR_OUTLIER_CAUSE &&
+        dr_is_constant(most == save ? f->save_steps : most == gc ? f->gc_steps : f->eval_steps))
+        return false;
     char period[48] = "";
     if (dr_known(f->outlier_period))
         DR_SAY(period, ", about every %.0f steps", f->outlier_period);
     out->weight = fmin(f->outlier_share, 0.95);
     out->order = DR_ORDER_OWN;
+    out->cost = true;
     DR_SAY(out->sentence,
            "%.0f %% of the time is spent in a few steps that take far longer than the others%s: %s",
            f->outlier_share * 100, period, what);

@@ -41,7 +41,7 @@ static void limit_text(char *out, size_t size, const struct dr_case *c, const st
         data_limit_text(out, size, c, plan);
     else
         (void)snprintf(out, size, "computation (%s per step)",
-                       dr_seconds_text(&time, c->facts->compute));
+                       dr_seconds_text(&time, c->facts->compute - (plan ? plan->step_less : 0)));
 }
 
 void dr_limit_now(char *out, size_t size, const struct dr_case *c, bool loader)
@@ -71,19 +71,47 @@ static struct dr_plan add(struct dr_plan plan, const struct dr_plan *now, const 
     plan.cpu_scale *= change->cpu_scale;
     plan.wall_scale *= change->wall_scale;
     plan.step_scale *= change->step_scale;
+    plan.step_less += change->step_less;
     return plan;
 }
 
 static bool is_in_plan(const struct dr_finding *finding)
 {
-    return finding->order < DR_ORDER_OWN &&
-           (finding->plan.workers != UINT32_MAX || finding->plan.cpu_scale != 1 ||
-            finding->plan.wall_scale != 1);
+    return finding->plan.step_less > 0 ||
+           (finding->order < DR_ORDER_OWN &&
+            (finding->plan.workers != UINT32_MAX || finding->plan.cpu_scale != 1 ||
+             finding->plan.wall_scale != 1));
+}
+
+/* A perfect loader also frees CPUs, which a finding may count on: the ceiling is never below what one of
+ * the loader promises. Work besides model and data, and what only concerns the GPU, add to it. */
+static void find_most(struct dr_verdict *out, const struct dr_case *c)
+{
+    double others = 1, less = 0;
+    for (uint32_t i = 0; i < out->findings; i++) {
+        const struct dr_finding *finding = &out->finding[i];
+        if (!dr_known(finding->gain.mid))
+            continue;
+        if (finding->plan.step_less > 0)
+            less += finding->plan.step_less;
+        else if (finding->order >= DR_ORDER_OWN)
+            others *= fmax(finding->gain.high, 1);
+        else if (dr_above(finding->gain.high, out->ceiling))
+            out->ceiling = finding->gain.high;
+    }
+    const double left = c->facts->compute - less;
+    if (less > 0 && left > 0 && c->facts->compute > 0)
+        others *= c->facts->compute / left;
+    out->most = fmax(dr_known(out->ceiling) ? out->ceiling : 1, 1) * others;
+    for (uint32_t i = 0; i < out->findings; i++)
+        if (dr_above(out->finding[i].gain.high, out->most))
+            out->most = out->finding[i].gain.high;
 }
 
 void dr_outlook(struct dr_verdict *out, const struct dr_case *c)
 {
     double factor = 1, alone = 1;
+    find_most(out, c);
     bool planned = false;
     struct dr_plan all = c->now;
     for (uint32_t i = 0; i < out->findings; i++) {
@@ -106,14 +134,16 @@ void dr_outlook(struct dr_verdict *out, const struct dr_case *c)
         DR_SAY(out->finding[0].next, "%s: %s", out->finding[1].rule->code,
                out->finding[1].rule->title);
     if (planned) {
-        out->all = dr_gain(c->trace, &c->now, &all, c->ceiling);
+        out->all = dr_gain(c->trace, &c->now, &all, all.step_less > 0 ? out->most : out->ceiling);
         dr_limit_then(out->limit_after, sizeof out->limit_after, c, &all);
     } else if (alone > 1 || factor > 1)
         out->all = (struct dr_range){1, 1, 1};
     if (!dr_known(out->all.mid))
         return;
     /* Causes without a plan share one ceiling; findings outside the loader have none. */
-    const double most = dr_known(c->ceiling) ? c->ceiling : INFINITY;
+    const double most = all.step_less > 0         ? out->most / factor
+                        : dr_known(out->ceiling) ? out->ceiling
+                                                 : INFINITY;
     out->all.low = out->all.low * factor;
     out->all.mid = fmin(fmax(out->all.mid, alone), most) * factor;
     out->all.high = fmax(fmin(fmax(out->all.high, alone), most) * factor, out->all.mid);

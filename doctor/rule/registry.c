@@ -36,12 +36,18 @@
     X(augment)                                                                                          \
     X(decode)                                                                                           \
     X(decompress)                                                                                       \
+    X(collate)                                                                                          \
+    X(sampler)                                                                                          \
     X(launch)                                                                                           \
     X(sync)                                                                                             \
     X(memory_room)                                                                                      \
     X(precision)                                                                                        \
     X(clocks)                                                                                           \
     X(outliers)                                                                                         \
+    X(collector)                                                                                        \
+    X(saving)                                                                                           \
+    X(validation)                                                                                       \
+    X(logging)                                                                                          \
     X(cannot_tell)
 
 #define DECLARE(name) extern const struct dr_rule dr_rule_##name;

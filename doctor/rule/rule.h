@@ -16,6 +16,7 @@ struct dr_finding {
     const struct dr_rule *rule;
     double weight;      /* share of the step that this explains; findings are sorted by it */
     int order; /* among causes of the same loss: smaller is closer to the root cause (rule/case.h) */
+    bool cost;          /* work of the training loop besides model and data */
     bool blocks;        /* wrong results or a crash: always shown, whatever the gain */
     char sentence[512]; /* the finding, with numbers */
     char advice[512];   /* what to change in torch, with concrete values */
@@ -66,6 +67,7 @@ struct dr_verdict {
     const struct dr_rule *unjudged[64]; /* signals missing */
     uint32_t unjudged_count;
     double ceiling;      /* speed-up by a perfect loader */
+    double most;         /* by that and all changes outside the loader: no gain exceeds it */
     struct dr_range all; /* speed-up by all findings together */
     char limit_after[160];
 };

@@ -121,6 +121,8 @@
 #define DR_LIMITED         0.50 /* reasoned: half of the time */
 #define DR_CLOCK_LOW       0.75 /* reasoned: at full load GPUs usually reach their power limit, at
                                    0.85 and more */
+#define DR_COST_MATTERS    0.05 /* as DR_STALL_MATTERS */
+#define DR_COST_STEPS      0.30 /* reasoned: work in fewer steps stands out as long ones (ST306) */
 #define DR_OUTLIERS        0.05 /* as DR_STALL_MATTERS */
 #define DR_OUTLIER_CAUSE   0.30 /* reasoned: share of the excess of long steps; less does not explain
                                    them */

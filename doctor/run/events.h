@@ -37,9 +37,11 @@ enum dr_event_kind {
     DR_SYNC,  /* the host waited for the GPU (item, cpu, synchronize, ...); a: number N of the place in
                  the program, described by "sync.N.where" in RUN/process/PID; b: the number of waits in
                  this  step that it stands for, from the first one on, dur being their sum; 0: one */
-    DR_SAVE,  /* torch.save */
+    DR_SAVE,  /* torch.save, numpy.save and the like */
     DR_GC,    /* a collection by the garbage collector; a: generation */
     DR_EPOCH, /* StopIteration: an epoch of this loader ended */
+    DR_LOG,   /* a record was logged */
+    DR_SAMPLE, /* the sampler drew the indices of a batch */
     /* in the process that makes batches: a worker, the training process without workers,
      * Stoker's engine */
     DR_FETCH =

@@ -39,10 +39,12 @@ struct st_param {
     const char *help;
 };
 
-/* How an op runs those inside of it: in their order, one of them, or in any order. */
-enum st_holds { ST_HOLDS_NONE, ST_HOLDS_ROW, ST_HOLDS_ONE, ST_HOLDS_SHUFFLED };
+/* How an op runs those inside of it: in their order, one of them, in any order, or several times on
+ * copies of the image. */
+enum st_holds { ST_HOLDS_NONE, ST_HOLDS_ROW, ST_HOLDS_ONE, ST_HOLDS_SHUFFLED, ST_HOLDS_MIXED };
 enum { ST_HELD_MAX = 256 }; /* ops inside one that holds others */
 enum { ST_VIEWS_MAX = 64 }; /* of a sample */
+enum { ST_REPEATS_MAX = 250 }; /* of the ops inside one, on one image */
 
 /* Sizes that are not known in advance: that of the images as read, or another. */
 enum { ST_SIZE_DIFFERS = -1, ST_SIZE_AS_READ = -2 };
@@ -54,7 +56,16 @@ struct st_shape {
     int32_t channels;
     bool tensor;           /* after to_tensor or pil_to_tensor */
     bool erased;           /* after random_erasing: pixels must not be moved any more */
+    bool mixed;            /* inside an op that runs others several times */
     uint32_t views;        /* of each sample; 0: one, without the op `views` */
+};
+
+/* The ops inside one that runs them itself, ST_HOLDS_MIXED. */
+struct st_held_ops {
+    uint32_t count;
+    /* Runs one of them; runs with another `repeat`, below ST_REPEATS_MAX, draw anew. */
+    int (*run)(const struct st_held_ops *held, uint32_t which, uint32_t repeat, struct st_image *image,
+               struct stoker_error *err);
 };
 
 struct st_audio;
@@ -90,6 +101,9 @@ struct st_op {
     uint32_t (*choose)(const void *self, struct st_rng *rng, uint32_t count,
                        uint8_t order[ST_HELD_MAX]);
     bool by_view; /* holds: the view's number says which runs, in place of `choose` */
+    /* ST_HOLDS_MIXED: in place of `run` and `choose` */
+    int (*mix)(const void *self, struct st_rng *rng, const struct st_held_ops *held,
+               struct st_image *image, struct stoker_error *err);
     /* Ops on sounds have these instead of `plan` and `run`; plan_audio may be NULL. (sound/audio.h) */
     int (*plan_audio)(void *self, struct st_audio_shape *shape, struct stoker_error *err);
     int (*run_audio)(const void *self, struct st_rng *rng, struct st_audio *audio,

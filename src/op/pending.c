@@ -25,37 +25,37 @@ struct run {
 /* ---- changes of rows ----------------------------------------------------------------------------- */
 
 static void change_row(const struct st_row_changes *changes, const struct st_row_change *change,
-                       uint8_t *row, int32_t width)
+                       uint8_t *out, const uint8_t *row, int32_t width)
 {
     const struct st_colour_rows *rows = changes->rows;
     const size_t count = (size_t)width;
     switch (change->kind) {
-    case ST_PENDING_SATURATION: rows->saturate(row, count, change->factor); break;
-    case ST_PENDING_HUE: rows->hue(row, count, st_hue_shift(change->factor)); break;
-    case ST_PENDING_PERMUTE: st_colour_permute(row, width, change->level); break;
-    case ST_PENDING_GREY: rows->grey3(row, count); break;
-    default: st_replacement_row(&change->values, rows, row, count * (size_t)changes->channels);
+    case ST_PENDING_SATURATION: rows->saturate(out, row, count, change->factor); break;
+    case ST_PENDING_HUE: rows->hue(out, row, count, st_hue_shift(change->factor)); break;
+    case ST_PENDING_PERMUTE: st_colour_permute(out, row, width, change->level); break;
+    case ST_PENDING_GREY: rows->grey3(out, row, count); break;
+    default:
+        st_replacement_row(&change->values, rows, out, row, count * (size_t)changes->channels);
     }
 }
 
-static void change_all(const struct st_row_changes *changes, uint8_t *row, int32_t width)
+/* There is at least one. `out` may be `row`. */
+static void change_all(const struct st_row_changes *changes, uint8_t *out, const uint8_t *row,
+                       int32_t width)
 {
-    for (uint32_t k = 0; k < changes->count; k++)
-        change_row(changes, &changes->list[k], row, width);
+    for (uint32_t k = 0; k < changes->count; k++, row = out)
+        change_row(changes, &changes->list[k], out, row, width);
 }
 
-/* Makes the changes. Pixels that are not ours are copied row by row. */
+/* Makes the changes, in new pixels where these are not ours. */
 static int make_changes(struct run *run)
 {
     struct st_view *pixels = run->pixels;
     const struct st_view in = *pixels;
     if (!*run->owned && !st_view_take(pixels, run->arena, in.width, in.height, in.channels))
         return STOKER_ENOMEM;
-    for (int32_t y = 0; y < in.height; y++) {
-        if (!*run->owned)
-            memcpy(st_row(pixels, y), st_row(&in, y), (size_t)in.width * (size_t)in.channels);
-        change_all(run->changes, st_row(pixels, y), in.width);
-    }
+    for (int32_t y = 0; y < in.height; y++)
+        change_all(run->changes, st_row(pixels, y), st_row(&in, y), in.width);
     *run->owned = true;
     run->changes->count = 0;
     st_tables_begin(&run->tables, run->rows, pixels);
@@ -219,9 +219,9 @@ bool st_row_changes_finish(const struct st_row_changes *changes, struct st_arena
     if (!st_view_take(&row, arena, pixels->width, 1, pixels->channels))
         return false;
     for (int32_t y = 0; y < pixels->height; y++) {
-        memcpy(row.data, st_row(pixels, y), (size_t)row.stride);
-        change_all(changes, row.data, row.width);
-        st_finish_row(finish, kernels, row.data, mirror, flip ? pixels->height - 1 - y : y, place);
+        st_view_ahead(pixels, y);
+        change_all(changes, row.data, st_row(pixels, y), row.width);
+        st_finish_row(finish, kernels, row.data, mirror, flip, y, place);
     }
     return true;
 }

@@ -22,6 +22,7 @@
     X(random_invert) X(random_posterize) X(random_solarize) \
     X(random_autocontrast) X(random_equalize) X(random_adjust_sharpness) \
     X(auto_augment) X(rand_augment) X(trivial_augment_wide) X(timm_augment) \
+    X(augment_and_mix) X(tensor_augment) \
     X(albu_brightness_contrast) X(albu_gamma) X(albu_posterize) X(albu_solarize) X(albu_shift_rgb) \
     X(albu_equalize) X(albu_shift_hsv) X(albu_jitter) X(albu_grey) X(albu_drop_channels) X(albu_noise) \
     X(albu_box_blur) X(albu_median_blur) X(albu_sharpen) X(albu_emboss) X(albu_gaussian_blur) \

@@ -51,16 +51,23 @@ static bool same_size(const struct st_shape *a, const struct st_shape *b)
 static int plan_apart(struct st_step *step, struct st_shape *shape, struct st_finish_spec *finish,
                       struct stoker_error *err)
 {
-    const bool shuffled = step->op->holds == ST_HOLDS_SHUFFLED;
-    struct st_shape out = *shape;
+    const bool mixed = step->op->holds == ST_HOLDS_MIXED;
+    const bool shuffled = step->op->holds == ST_HOLDS_SHUFFLED || mixed;
+    struct st_shape before = *shape, out = *shape;
     uint32_t changes = 0;
+    before.mixed = mixed || shape->mixed;
     bool agree = true;
     for (uint32_t k = 0; k < step->inner.count; k++) {
         struct st_steps one = {&step->inner.step[k], 1};
         struct st_shape after;
-        const int rc = plan_inner(step, &one, shape, finish, &after, err);
+        const int rc = plan_inner(step, &one, &before, finish, &after, err);
         if (rc)
             return rc;
+        after.mixed = shape->mixed;
+        if (mixed && !same_size(&after, shape))
+            return st_fail(err, STOKER_EINVAL,
+                           "pipeline: %s cannot contain %s, which changes the size: put it outside",
+                           step->op->name, step->inner.step[k].op->name);
         if (shuffled && after.erased != shape->erased)
             return st_fail(err, STOKER_EINVAL,
                            "pipeline: %s cannot contain random_erasing: put it outside", step->op->name);
@@ -183,7 +190,7 @@ static int plan_sound_steps(struct st_steps *steps, struct st_audio_shape *shape
     int rc = 0;
     for (uint32_t k = 0; !rc && k < steps->count; k++) {
         struct st_step *step = &steps->step[k];
-        if (step->op->holds)
+        if (step->op->holds && step->op->holds != ST_HOLDS_MIXED)
             rc = plan_sound_holder(step, shape, err);
         else if (!step->op->run_audio)
             rc = st_fail(err, STOKER_EINVAL,

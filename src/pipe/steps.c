@@ -7,7 +7,8 @@
 static struct st_rng rng_for(const struct st_rng_key *rng_key, const struct st_step *step)
 {
     struct st_rng rng;
-    st_rng_init(&rng, rng_key->seed, rng_key->epoch, rng_key->key, step->number);
+    st_rng_init(&rng, rng_key->seed, rng_key->epoch, rng_key->key,
+                step->number + ST_HELD_MAX * rng_key->repeat);
     return rng;
 }
 
@@ -36,9 +37,34 @@ static int run_held(const struct st_step *step, const struct st_rng_key *rng_key
     return rc;
 }
 
+struct repeated {
+    struct st_held_ops held;
+    const struct st_steps *inner;
+    struct st_rng_key rng_key;
+};
+
+static int run_repeated(const struct st_held_ops *held, uint32_t which, uint32_t repeat,
+                        struct st_image *image, struct stoker_error *err)
+{
+    const struct repeated *of = (const struct repeated *)held;
+    struct st_rng_key rng_key = of->rng_key;
+    rng_key.repeat = 1 + repeat;
+    return run_step(&of->inner->step[which], &rng_key, image, err);
+}
+
+static int run_mixed(const struct st_step *step, const struct st_rng_key *rng_key,
+                     struct st_image *image, struct stoker_error *err)
+{
+    const struct repeated repeated = {{step->inner.count, run_repeated}, &step->inner, *rng_key};
+    struct st_rng rng = rng_for(rng_key, step);
+    return step->op->mix(step->self, &rng, &repeated.held, image, err);
+}
+
 static int run_step(const struct st_step *step, const struct st_rng_key *rng_key, struct st_image *image,
                     struct stoker_error *err)
 {
+    if (step->op->holds == ST_HOLDS_MIXED)
+        return run_mixed(step, rng_key, image, err);
     if (step->op->holds)
         return run_held(step, rng_key, image, err);
     if (!step->op->run)
@@ -64,6 +90,8 @@ static int draw_erases(const struct st_step *step, const struct st_rng_key *rng_
                        struct stoker_error *err)
 {
     int rc = 0;
+    if (step->op->holds == ST_HOLDS_MIXED)
+        return rc; /* contains none */
     if (step->op->holds) {
         uint8_t order[ST_HELD_MAX];
         const uint32_t chosen = st_steps_choose(step, rng_key, order);

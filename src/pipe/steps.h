@@ -13,6 +13,7 @@ struct st_rng_key {
     uint64_t seed, epoch, key;
     uint32_t view; /* of the sample, which has a seed of its own */
     struct st_region *crops; /* pipe->crops of them, that runs on the guide write; NULL: none */
+    uint32_t repeat; /* 0, or 1 and more for steps that run several times */
 };
 
 /* For a step that holds others: which of them run, in order; returns how many. */

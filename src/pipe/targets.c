@@ -219,6 +219,20 @@ static int find_guide(struct st_columns_plan *plan, enum st_guide guide, struct 
         by_mask ? "masks" : "boxes");
 }
 
+/* Nothing can follow an image that is the sum of several. */
+static int check_followable(const struct st_steps *steps, struct stoker_error *err)
+{
+    int rc = 0;
+    for (uint32_t k = 0; !rc && k < steps->count; k++)
+        rc = steps->step[k].op->holds == ST_HOLDS_MIXED
+                 ? st_fail(err, STOKER_EINVAL,
+                           "%s: masks, boxes and key points cannot follow several changes at once: "
+                           "leave it out, or masks= and boxes=",
+                           steps->step[k].op->name)
+                 : check_followable(&steps->step[k].inner, err);
+    return rc;
+}
+
 int st_targets_plan(struct st_columns_plan *plan, const struct stoker_pipeline *pipe, const char *masks,
                     const char *boxes, struct stoker_error *err)
 {
@@ -227,7 +241,9 @@ int st_targets_plan(struct st_columns_plan *plan, const struct stoker_pipeline *
     if ((*masks || *boxes) && (pipe->sounds || plan->image < 0))
         return st_fail(err, STOKER_EINVAL, "%s: the samples have no image that they could follow",
                        *masks ? "masks" : "boxes");
-    int rc = each_name(plan, masks, add_mask, err);
+    int rc = *masks || *boxes ? check_followable(&pipe->steps, err) : 0;
+    if (!rc)
+        rc = each_name(plan, masks, add_mask, err);
     if (!rc)
         rc = each_name(plan, boxes, add_boxes, err);
     if (!rc)

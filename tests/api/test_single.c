@@ -45,7 +45,7 @@ static void *read_all(void *argument)
     struct reader *reader = argument;
     struct stoker_tensor out;
     struct stoker_error err;
-    for (uint32_t k = 0; reader->same && k < COUNT * ROUNDS; k++) {
+    for (uint32_t k = 0; reader->same && k < COUNT * share_of(ROUNDS); k++) {
         const uint32_t sample = k * 5 % COUNT;
         const struct stoker_picture picture = picture_of(&reader->items[sample]);
         reader->same = stoker_single_run(reader->single, &picture, SEED, EPOCH, sample, &out, &err) == 0 &&

@@ -231,6 +231,19 @@ static void fires_ST228(struct dr_facts *f)
     set_stage(f, DR_STAGE_DECOMPRESS, 0.5, 1);
 }
 static void misses_ST228(struct dr_facts *f) { set_stage(f, DR_STAGE_DECOMPRESS, 0.1, 1); }
+static void fires_ST229(struct dr_facts *f)
+{
+    run_of(f, 8, 1.6, 0.97, 0.1);
+    set_stage(f, DR_STAGE_COLLATE, 0.7, 1);
+}
+static void misses_ST229(struct dr_facts *f) { set_stage(f, DR_STAGE_COLLATE, 0.4, 1); }
+static void fires_ST230(struct dr_facts *f)
+{
+    starve(f, 0.2);
+    f->main_cpu_in_next = 0.024;
+    f->sampler = 0.022;
+}
+static void misses_ST230(struct dr_facts *f) { f->sampler = 0.002; }
 static void fires_ST301(struct dr_facts *f)
 {
     f->gpu_sm = 0.2;
@@ -270,6 +283,32 @@ static void fires_ST306(struct dr_facts *f)
 }
 static void misses_ST306(struct dr_facts *f) { f->outlier_share = 0.02; }
 
+/* A cost of each step, on a run whose steps the host limits. */
+static void fires_ST307(struct dr_facts *f)
+{
+    f->gpu_busy = 0.3;
+    f->gc = 0.06, f->gc_steps = 1;
+}
+static void misses_ST307(struct dr_facts *f) { f->gc_steps = 0.1; }
+static void fires_ST308(struct dr_facts *f)
+{
+    f->gpu_busy = 0.3;
+    f->save = 0.06, f->save_steps = 0.5;
+}
+static void misses_ST308(struct dr_facts *f) { f->save = 0.004; }
+static void fires_ST309(struct dr_facts *f)
+{
+    f->gpu_busy = 0.3;
+    f->eval = 0.06, f->eval_steps = 1;
+}
+static void misses_ST309(struct dr_facts *f) { f->eval = 0.004; }
+static void fires_ST310(struct dr_facts *f)
+{
+    f->gpu_busy = 0.3;
+    f->logging = 0.06, f->logging_steps = 1;
+}
+static void misses_ST310(struct dr_facts *f) { f->gpu_busy = 0.99; }
+
 /* `fires`: changes to a healthy run that make the code the first finding; `misses`: what then makes it
  * none. ST213 is never first, and ST201 and ST901 have tests of their own. */
 static const struct {
@@ -283,8 +322,8 @@ static const struct {
     CASE(ST202), CASE(ST203), CASE(ST204), CASE(ST205), CASE(ST206), CASE(ST207), CASE(ST208),
     CASE(ST209), CASE(ST210), CASE(ST211), CASE(ST212), CASE(ST214), CASE(ST215), CASE(ST216),
     CASE(ST217), CASE(ST218), CASE(ST219), CASE(ST220), CASE(ST221), CASE(ST222), CASE(ST223),
-    CASE(ST224), CASE(ST225), CASE(ST226), CASE(ST227), CASE(ST228), CASE(ST301), CASE(ST302),
-    CASE(ST303), CASE(ST304), CASE(ST305), CASE(ST306),
+    CASE(ST224), CASE(ST225), CASE(ST226), CASE(ST227), CASE(ST228), CASE(ST229), CASE(ST230), CASE(ST301), CASE(ST302),
+    CASE(ST303), CASE(ST304), CASE(ST305), CASE(ST306), CASE(ST307), CASE(ST308), CASE(ST309), CASE(ST310),
 #undef CASE
 };
 enum { CASE_COUNT = sizeof cases / sizeof *cases };

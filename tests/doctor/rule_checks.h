@@ -36,6 +36,9 @@ static inline bool is_sound(const struct dr_verdict *v)
         for (uint32_t j = 0; j < i; j++)
             good = good && v->finding[j].rule != x->rule;
     }
+    for (uint32_t i = 0; i < v->findings; i++) /* nothing promises more than there is */
+        good = good && !(v->finding[i].gain.high > v->most * 1.0001);
+    good = good && !(v->all.high > v->most * 1.0001) && !(v->ceiling > v->most * 1.0001);
     return good && (!dr_known(v->all.mid) || (v->all.low <= v->all.mid && v->all.mid <= v->all.high));
 }
 

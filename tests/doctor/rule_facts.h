@@ -107,6 +107,8 @@ static inline void healthy(struct dr_facts *f)
     run_of(f, 4, 0.2, 0.97, 0.1);
     f->warm_up_stall_share = 0.1;
     f->copy = 0.001, f->sync = 0.001, f->optimizer = 0.005;
+    f->save = f->gc = f->logging = f->eval = f->sampler = 0;
+    f->save_steps = f->gc_steps = f->logging_steps = f->eval_steps = 0;
     f->behind_share = f->behind_wait = 0;
     f->slowest_share = 0.03;
     f->opens_per_sample = 0, f->bytes_per_open = NAN;

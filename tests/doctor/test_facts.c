@@ -260,6 +260,39 @@ static void test_outliers(void)
     ok(fabs(facts.readiness - 0.875) < 0.01, "readiness (%.3f)", facts.readiness);
 }
 
+/* Costs of every step, and a sampler in next(). */
+static void test_costs(void)
+{
+    struct dr_process *trainer = begin();
+    for (uint32_t k = 0; k < 200; k++) {
+        event(trainer, DR_SAMPLE, made.now + MS, 8 * MS, DR_UNKNOWN, 0, 0, 0);
+        event(trainer, DR_GC, made.now + 2 * MS, 2 * MS, DR_UNKNOWN, 0, 2, 0); /* in next() */
+        step(trainer, k, 10 * MS, 90 * MS);
+        event(trainer, DR_GC, made.now - 80 * MS, 20 * MS, DR_UNKNOWN, 0, 2, 0);
+        if (k % 2)
+            event(trainer, DR_SAVE, made.now - 60 * MS, 30 * MS, DR_UNKNOWN, 0, 0, 0);
+        if (k % 20 == 0)
+            event(trainer, DR_LOG, made.now - 30 * MS, 10 * MS, DR_UNKNOWN, 0, 0, 0);
+    }
+    end_epoch(trainer);
+    ok(!judge(-1) && near(facts.gc, 0.02) && near(facts.gc_steps, 1), "a collection in each step");
+    ok(fabs(facts.save - 0.015) < 2e-4 && fabs(facts.save_steps - 0.5) < 0.01, "a save in every other one");
+    ok(facts.logging_steps < 0.06 && facts.logging > 0 && facts.logging < 0.001, "a log in one of 20");
+    ok(near(facts.sampler, 0.008) && facts.eval == 0 && facts.eval_steps == 0, "the sampler in next()");
+    trainer = begin();
+    for (uint32_t k = 0; k < 100; k++) {
+        step(trainer, k, 10 * MS, 40 * MS);
+        event(trainer, DR_ITER, made.now, MS, 0, 3, 0, 0);
+        for (uint32_t n = 0; n < 5; n++) {
+            call(trainer, 3, n, 6 * MS, n ? 0 : DR_NEXT_FIRST);
+            made.now += 4 * MS;
+        }
+    }
+    end_epoch(trainer);
+    ok(!judge(-1) && fabs(facts.eval - 0.046) < 1e-6 && facts.eval_steps == 1 && near(facts.step, 0.1),
+       "a validation in each step (%.4f s)", facts.eval);
+}
+
 static void test_stalls(void)
 {
     struct dr_process *trainer = begin();
@@ -312,6 +345,7 @@ int main(void)
     test_lost_events();
     test_epochs();
     test_outliers();
+    test_costs();
     test_stalls();
     for (int k = 0; k < DR_STAGES; k++)
         if (!dr_stage_names[k] || !*dr_stage_names[k])

@@ -256,6 +256,72 @@ static void test_busy(void)
        "or that cannot be simulated: %s", v->sentence);
 }
 
+/* Work in each step besides model and data: the headline, the limit and what it brings. */
+static void test_costs(void)
+{
+    static struct dr_verdict v[1];
+    struct dr_facts f;
+    healthy(&f);
+    run_of(&f, 4, 0.2, 0.97, 0.4);
+    f.has_gpu = false, f.worker_cpus = f.worker_on_cpu;
+    f.save = 0.36, f.save_steps = 1;
+    dr_judge(v, &f);
+    ok(!strcmp(first(v), "ST308") && strstr(v->sentence, "not by the model: saving takes 360 ms") &&
+           strstr(v->limiter, "saving (90 %"),
+       "a save in each step: %s; %s", v->sentence, v->limiter);
+    ok(v->finding[0].gain.mid > 6 && v->finding[0].gain.mid < 8.6 && v->finding[0].gain.low < 6 &&
+           is_sound(v),
+       "once in 50, until batches are the limit: %.2f (%.2f to %.2f)", v->finding[0].gain.mid,
+       v->finding[0].gain.low, v->finding[0].gain.high);
+    f.batch_count = 0;
+    dr_judge(v, &f);
+    ok(fabs(v->finding[0].gain.mid - 1 / (1 - 0.9 * 0.98)) < 1e-6 && is_sound(v), "without the simulator: %.2f",
+       v->finding[0].gain.mid);
+    print(v, &f, 100, false, true);
+    ok(strstr(screen, "saves, logs, validates") != NULL, "a part of the step");
+    f.outlier_share = 0.3, f.outlier_save = 1, f.outlier_gc = f.outlier_eval = 0;
+    dr_judge(v, &f);
+    ok(!has(v, "ST306"), "is no outlier");
+    f.save_steps = 0.1;
+    dr_judge(v, &f);
+    ok(has(v, "ST306") && !has(v, "ST308"), "but one step in ten is");
+    healthy(&f);
+    fires_ST203(&f);
+    f.has_gpu = false, f.gc = 0.06, f.gc_steps = 1;
+    dr_judge(v, &f);
+    ok(!strcmp(first(v), "ST203") && has(v, "ST307") && v->all.mid > v->finding[0].gain.mid && is_sound(v),
+       "with too few workers both count: %.2f, %.2f, together %.2f of at most %.2f", v->finding[0].gain.mid,
+       v->finding[1].gain.mid, v->all.mid, v->most);
+    healthy(&f);
+    fires_ST307(&f);
+    f.gpu_busy = 0.99;
+    dr_judge(v, &f);
+    ok(!v->findings, "a GPU that is busy all the time hides it (%s)", first(v));
+}
+
+/* What the evidence says of a batch adds up. */
+static void test_percents(void)
+{
+    static struct dr_verdict v[1];
+    struct dr_facts f;
+    healthy(&f);
+    fires_ST203(&f);
+    for (int i = 0; i < DR_STAGES; i++)
+        set_stage(&f, (enum dr_stage)i, i == DR_STAGE_PUT ? 0.4 : 1.0 / 7, 1);
+    dr_judge(v, &f);
+    print(v, &f, 120, false, true);
+    int sum = 0;
+    const char *at = strstr(screen, "batch  ");
+    const char *end = at ? strstr(at, "; then hand-over") : NULL;
+    for (; at && end && (at = strstr(at, " %")) && at < end; at += 2) {
+        const char *from = at;
+        while (from[-1] >= '0' && from[-1] <= '9')
+            from--;
+        sum += atoi(from);
+    }
+    ok(sum == 100, "the stages of a batch are %d %%", sum);
+}
+
 static void test_pairs(void)
 {
     static struct dr_verdict v[1];
@@ -440,6 +506,8 @@ int main(void)
     test_failed_at_once();
     test_cleared();
     test_busy();
+    test_costs();
+    test_percents();
     test_cases();
     test_pairs();
     test_ranks();

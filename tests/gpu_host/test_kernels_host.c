@@ -64,8 +64,8 @@ static void test_colours(void)
         const uint8_t shift = (uint8_t)(high * 7);
         const float factor = (float)(high % 251) / 100;
         rows->grey(grey, turned, 256);
-        rows->hue(turned, 256, shift);
-        rows->saturate(saturated, 256, factor);
+        rows->hue(turned, turned, 256, shift);
+        rows->saturate(saturated, saturated, 256, factor);
         for (uint32_t i = 0; i < 256; i++) {
             const uint32_t px = high << 8 | i, hue = st_px_hue(px, shift),
                            sat = st_px_saturate(px, factor);

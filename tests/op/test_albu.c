@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "op/cv/colour.h"
 #include "op/cv/filter.h"
 #include "op/op_line.h"
 #include "tap.h"
@@ -97,6 +98,67 @@ static void variants_agree(void)
     }
     for (int k = 0; k < count; k++)
         work_free(&works[k]);
+}
+
+/* What adds numbers to hue, saturation and value takes a faster way than other tables. */
+static void hsv_of_all_kinds(void)
+{
+    enum { STEP = 5, SIDE = 256 / STEP + 1, COUNT = SIDE * SIDE * SIDE, TABLES = 40 };
+    static uint8_t rgb[3 * COUNT], plain[3 * COUNT], made[3 * COUNT];
+    bool same = true;
+    for (uint32_t k = 0; k < COUNT; k++)
+        for (uint32_t c = 0, at = k; c < 3; c++, at /= SIDE)
+            rgb[3 * k + c] = (uint8_t)(at % SIDE * STEP);
+    for (int n = 0; same && n < TABLES; n++) {
+        const int32_t hue = 37 * n % 180, more = n % 4 == 3 ? 255 - n : 11 * n % 90 - 45, sign = n % 8 < 4 ? 1 : -1;
+        uint8_t table[3][256];
+        for (int32_t v = 0; v < 256; v++) {
+            const int32_t sum = v + sign * more;
+            table[0][v] = (uint8_t)((v + hue) % 180);
+            table[1][v] = table[2][v] = (uint8_t)(sum < 0 ? 0 : sum > 255 ? 255 : sum);
+        }
+        table[1][0] = n % 10 == 9 ? table[1][0] : 0;
+        table[n % 3][3 * n] ^= n % 5 == 4; /* of another kind */
+        table[0][0] %= 180;
+        memcpy(plain, rgb, sizeof rgb);
+        st_cv_colour_rows_for(ST_CPU_C)->through_hsv(plain, COUNT - (size_t)n, (const uint8_t(*)[256])table);
+        for (enum st_cpu_level level = ST_CPU_C + 1; level <= st_cpu_level(); level++) {
+            memcpy(made, rgb, sizeof rgb);
+            st_cv_colour_rows_for(level)->through_hsv(made, COUNT - (size_t)n, (const uint8_t(*)[256])table);
+            same = same && !memcmp(plain, made, sizeof made);
+        }
+    }
+    ok(same, "through hue, saturation and value with sums and with other tables: every kind of CPU");
+}
+
+static void flips_may_come_later(void)
+{
+    static const int32_t widths[] = {1, 21, 32, 33, 64, 700};
+    struct st_work work = work_make(st_cpu_level());
+    bool same = true;
+    for (size_t k = 0; same && k < sizeof widths / sizeof *widths; k++) {
+        static const char shift[] = "albu_shift_hsv hue=9,9 saturation=-20,-20 value=13,13";
+        const struct st_view in = noise(widths[k], 5, 3, k);
+        struct stoker_error err = {0};
+        int rc[3];
+        const struct st_view flipped = run_on(&work, &in, "random_horizontal_flip p=1", 1, &rc[0], &err);
+        const struct st_view at_once = run_on(&work, &flipped, shift, 1, &rc[1], &err);
+        struct op_line line;
+        struct st_image image;
+        struct st_view later;
+        st_image_wrap(&image, &work, in);
+        st_image_mirror(&image);
+        rc[2] = line_open(&line, shift) ? line_plan(&line, -1, -1, 3, &err) : -1;
+        rc[2] = rc[2] >= 0 ? line_run(&line, &image, 1, &err) : rc[2];
+        rc[2] = rc[2] >= 0 ? st_image_pixels(&image, false, false, &later, &err) : rc[2];
+        same = rc[0] >= 0 && rc[1] >= 0 && rc[2] >= 0 && same_pixels(&at_once, &later);
+        line_free(&line);
+        free(in.data);
+        free(flipped.data);
+        free(at_once.data);
+    }
+    ok(same, "an image that is still to be flipped gets the same bytes");
+    work_free(&work);
 }
 
 /* ---- plain formulas ---- */
@@ -343,6 +405,8 @@ static void masks_stay(void)
 int main(void)
 {
     variants_agree();
+    hsv_of_all_kinds();
+    flips_may_come_later();
     filters_are_plain();
     noise_is_normal();
     iso_noise_is_albumentations();

@@ -97,6 +97,10 @@ static void tables(void)
     const struct st_finish_spec spec = normalising(STOKER_DTYPE_F32);
     st_finish_init(&f, &spec, STOKER_DTYPE_F32, STOKER_LAYOUT_NCHW, 3, NULL);
     ok(f.formula == ST_FORMULA_NORMALIZE, "ImageNet's numbers need no table");
+    struct st_finish_spec of_v2 = spec;
+    of_v2.by_product = true;
+    st_finish_init(&f, &of_v2, STOKER_DTYPE_F32, STOKER_LAYOUT_NCHW, 3, NULL);
+    ok(f.formula == ST_FORMULA_NORMALIZE_PRODUCT, "nor do those of torchvision's v2");
     const struct st_finish_spec product = {
         .dtype = STOKER_DTYPE_F32,
         .steps = 1,

@@ -186,6 +186,9 @@ static void test_finishes(const struct st_kernels *kernels)
     test_finish(kernels, "float16", &scaled, STOKER_DTYPE_F16);
     test_finish(kernels, "bfloat16", &scaled, STOKER_DTYPE_BF16);
     test_finish(kernels, "normalised float32", &imagenet, STOKER_DTYPE_F32);
+    struct st_finish_spec of_v2 = imagenet;
+    of_v2.by_product = true;
+    test_finish(kernels, "normalised float32 of v2", &of_v2, STOKER_DTYPE_F32);
     test_finish(kernels, "normalised float16", &imagenet, STOKER_DTYPE_F16);
     test_finish(kernels, "normalised bfloat16", &imagenet, STOKER_DTYPE_BF16);
     const struct st_finish_spec product = {

@@ -157,11 +157,11 @@ static void host_pending(const struct host_run *run, struct st_view *v)
         switch (op->kind) {
         case ST_PENDING_SATURATION:
             for (int32_t y = 0; v->channels == 3 && y < v->height; y++)
-                rows->saturate(st_row(v, y), (size_t)v->width, op->factor);
+                rows->saturate(st_row(v, y), st_row(v, y), (size_t)v->width, op->factor);
             break;
         case ST_PENDING_HUE:
             for (int32_t y = 0; v->channels == 3 && y < v->height; y++)
-                rows->hue(st_row(v, y), (size_t)v->width, (uint8_t)op->factor);
+                rows->hue(st_row(v, y), st_row(v, y), (size_t)v->width, (uint8_t)op->factor);
             break;
         case ST_PENDING_BLUR: {
             const uint64_t weights = (uint64_t)(op->across / 2 + op->down / 2 + 2) * 4;

@@ -92,7 +92,7 @@ static void *use(void *argument)
 {
     const uint32_t start = *(const uint32_t *)argument;
     const struct st_bytes file = {(const uint8_t *)"shared", 6};
-    for (uint32_t k = 0; k < 40 * SAMPLES; k++) {
+    for (uint32_t k = 0; k < share_of(40) * SAMPLES; k++) {
         const uint64_t sample = (start + k) % SAMPLES;
         struct st_jpeg_marks got, want;
         put(sample, file, 1 + (start + k) % ST_JPEG_MARKS_MAX);

@@ -14,49 +14,6 @@ import pytest
 from PIL import Image
 from watching import Run, prepare, run_in
 
-# Files that take more than a few seconds, because they start many programs, servers or processes: make check leaves them
-# out.
-SLOW = """test_accelerate test_albumentations test_albumentations_targets test_augments test_boxes_warped test_chosen_transforms
-    test_compile_albumentations test_compile_torchvision test_contract test_contract_batches test_contract_exceptions test_contract_workers
-    test_device test_doctor_inject test_doctor_inject_harmless test_doctor_report test_doctor_run test_doctor_simulate
-    test_doctor_top test_every_source test_examples test_examples_run test_fake_cuda test_faults test_fidelity
-    test_forks test_in_torchs_place test_info test_joint test_jpeg_paths test_lazy_chains test_lazy_datasets
-    test_lazy_draws test_lazy_functions test_lazy_images test_lazy_timm test_lazy_transforms test_lifecycle test_lightning test_neighbours
-    test_order_draws test_own_datasets_equal test_own_steps test_pack test_pack_formats test_pack_kill test_pack_trouble
-    test_packaging test_python_bad_samples test_python_handles test_python_state test_python_workers test_random_sizes
-    test_rank_states test_release test_repeated_samples test_rows test_scale test_scripts test_site
-    test_sources_loader test_sources_url test_split test_timm test_train_gpu test_transform_draws test_transforms
-    test_transforms_in_python test_transient test_types test_value_transforms test_warps test_webdataset_keys
-    test_worker_endings test_worker_memory""".split()
-
-
-# Several processes share the files (scripts/test.sh): whoever comes first to one runs it, and notes that in this folder.
-CLAIMS = os.environ.pop("STOKER_TEST_CLAIMS", None)
-_is_ours: dict[str, bool] = {}
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.path.stem in SLOW:
-            item.add_marker(pytest.mark.slow)
-    items.sort(key=lambda item: item.path.stem not in SLOW)  # so that no process has one left when the others are done
-
-
-def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
-    return None if CLAIMS is None or _claims(CLAIMS, item.path.stem) else True  # True: it is done
-
-
-def _claims(folder: str, file: str) -> bool:
-    """Return whether this process runs a file's tests."""
-    if file not in _is_ours:
-        try:
-            os.close(os.open(os.path.join(folder, file), os.O_CREAT | os.O_EXCL))
-            _is_ours[file] = True
-        except FileExistsError:
-            _is_ours[file] = False
-    return _is_ours[file]
-
-
 def picture(seed: int, width: int, height: int) -> Image.Image:
     """Slopes, an edge and some noise: enough for codecs and filters to disagree about."""
     rng = np.random.default_rng(seed)

@@ -94,7 +94,7 @@ def test_the_man_page_has_every_option_and_exit_code():
 
 
 def test_the_demo_has_the_options_of_the_table():
-    got = subprocess.run([sys.executable, "-m", "stoker.demo", "--help"], capture_output=True, text=True, timeout=60, check=True)
+    got = subprocess.run([sys.executable, "-m", "stoker.demo", "--help"], capture_output=True, text=True, timeout=600, check=True)
     listed = set(re.findall(r"^  (--[a-z-]+)", got.stdout, re.M))
     assert listed == {option["name"] for option in COMMANDS["demo"]["options"]}
 
@@ -351,7 +351,7 @@ def complete(tmp_path, *words):
     script = stoker("completion", "bash").stdout
     line = " ".join(shlex.quote(word) for word in ("stoker", *words))
     program = f"{script}\nCOMP_WORDS=({line})\nCOMP_CWORD={len(words)}\n_stoker\nprintf '%s\\n' \"${{COMPREPLY[@]}}\"\n"
-    got = subprocess.run([BASH, "--norc", "-u", "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60,
+    got = subprocess.run([BASH, "--norc", "-u", "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=600,
                          check=False)
     assert got.returncode == 0 and not got.stderr, got.stderr
     return set(got.stdout.split())
@@ -387,7 +387,7 @@ def test_completion_scripts_name_everything_and_parse(shell):
         for option in command["options"]:
             assert (option["name"] if shell != "fish" else f"-l {option['name'][2:]}") in script
     if shutil.which(shell):
-        check = subprocess.run([shell, "-n"], input=script, capture_output=True, text=True, timeout=60, check=False)
+        check = subprocess.run([shell, "-n"], input=script, capture_output=True, text=True, timeout=600, check=False)
         assert check.returncode == 0 and not check.stderr, check.stderr
 
 
@@ -396,7 +396,7 @@ def test_fish_completes_commands_options_and_values(tmp_path):
     def complete(line):
         program = f"{stoker('completion', 'fish').stdout}\ncomplete -C {shlex.quote(line)}\n"
         got = subprocess.run(["fish", "--no-config", "-c", program], cwd=tmp_path, capture_output=True, text=True,
-                             timeout=60, check=False, env={**os.environ, "HOME": str(tmp_path)})
+                             timeout=600, check=False, env={**os.environ, "HOME": str(tmp_path)})
         assert got.returncode == 0 and not got.stderr, got.stderr
         return {found.split("\t")[0] for found in got.stdout.splitlines()}
 

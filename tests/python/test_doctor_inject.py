@@ -410,7 +410,7 @@ def test_ranks(tmp_path, prepared):
         )
     )
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone", str(script)]
-    out = subprocess.run(command, env=environment(prepared), capture_output=True, text=True, timeout=240, check=False)
+    out = subprocess.run(command, env=environment(prepared), capture_output=True, text=True, timeout=600, check=False)
     run = Run(prepared, out)
     assert out.returncode == 0, out.stderr
     assert sorted((each.said["rank"], each.said["local_rank"]) for each in run.trainers) == [("0", "0"), ("1", "1")]

@@ -32,7 +32,7 @@ def test_a_program_without_torch_is_left_alone(tmp_path, prepared):
     elsewhere = {**environment(prepared, str(own))}
     del elsewhere["STOKER_RUN"]
     unset = subprocess.run(
-        [sys.executable, str(script)], env=elsewhere, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, str(script)], env=elsewhere, capture_output=True, text=True, timeout=600, check=False
     )
     assert "_Finder" not in unset.stdout and unset.stdout.startswith("sweet")
     script.write_text("print('fine')")

@@ -36,7 +36,7 @@ def runs(tmp_path_factory):
     root = tmp_path_factory.mktemp("runs")
     for kind in KINDS:
         (root / kind).mkdir()
-        subprocess.run([program, kind, root / kind], check=True, timeout=120)
+        subprocess.run([program, kind, root / kind], check=True, timeout=600)
     return root
 
 
@@ -226,7 +226,7 @@ def browse(page, tmp_path, width, dark, *more, height=1000):
     command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
                f"--window-size={width},{height}", f"--user-data-dir={tmp_path / 'profile'}",
                f"--blink-settings=preferredColorScheme={int(not dark)}", "--virtual-time-budget=3000", *more, page.as_uri()]
-    return subprocess.run(command, capture_output=True, text=True, timeout=90, check=True).stdout
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, check=True).stdout
 
 
 def exercised(source, tmp_path, width, dark):

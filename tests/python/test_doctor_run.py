@@ -157,7 +157,7 @@ def test_signals_come_once(tmp_path, number, group):
     program = start("--no-report", *python(WAITS), cwd=tmp_path, start_new_session=True)
     wait_ready(program)
     (os.killpg if group else os.kill)(program.pid, number)
-    out, err = program.communicate(timeout=60)
+    out, err = program.communicate(timeout=600)
     assert out.split() == [b"got", str(int(number)).encode()], err
     assert program.returncode == 1, "the handler ran once"
 
@@ -166,7 +166,7 @@ def test_a_signal_that_ends_the_command(tmp_path):
     program = start("--no-report", "--", "sh", "-c", "echo ready; exec sleep 60", cwd=tmp_path)
     wait_ready(program)
     program.terminate()
-    program.communicate(timeout=60)
+    program.communicate(timeout=600)
     assert program.returncode == 128 + signal.SIGTERM
 
 
@@ -208,7 +208,7 @@ def test_stop_and_continue(tmp_path):
     else:
         pytest.fail("it did not stop")
     os.killpg(program.pid, signal.SIGCONT)
-    program.communicate(b"\n", timeout=60)
+    program.communicate(b"\n", timeout=600)
     assert program.returncode == 0
 
 
@@ -246,7 +246,7 @@ def test_descendants_are_seen_and_none_is_left(tmp_path):
             break
         time.sleep(0.05)
     (tmp_path / "seen").touch()
-    _, err = program.communicate(timeout=120)
+    _, err = program.communicate(timeout=600)
     assert program.returncode == 0, err
     assert "grandchild" in seen and "orphan" in seen
     seen = processes(folder)
@@ -280,7 +280,7 @@ def test_a_live_run_can_be_read(tmp_path):
         time.sleep(0.05)
     assert end(folder)[2] == 0 and "sleep" in processes(folder)
     program.terminate()
-    program.communicate(timeout=60)
+    program.communicate(timeout=600)
     assert end(folder)[1:] == (143, 1)
 
 
@@ -317,7 +317,7 @@ print("trained")
 
 def test_training_that_waits_for_data(tmp_path):
     (tmp_path / "train.py").write_text(TRAIN)
-    got = run("--every", 1, "--", sys.executable, "train.py", cwd=tmp_path, timeout=280)
+    got = run("--every", 1, "--", sys.executable, "train.py", cwd=tmp_path, timeout=600)
     assert (got.returncode, got.stdout) == (0, b"trained\n"), got.stderr
     judged = json.loads((tmp_path / ".stoker/0001/run.json").read_text())
     assert judged["verdict"]["kind"] == "data-bound", got.stderr

@@ -18,7 +18,7 @@ from torchvision import datasets
 from torchvision_sets import mnist
 
 CROP = V1.Compose([V1.CenterCrop(32), V1.RandomApply([V1.ColorJitter(0.1), V1.Grayscale(3)]), V1.ToTensor()])
-MIXED = V1.Compose([V1.CenterCrop(32), V2.AugMix(), V1.ToTensor(), V1.Lambda(lambda x: x.flip(0))])
+MIXED = V1.Compose([V1.CenterCrop(32), V2.AugMix(chain_depth=16), V1.ToTensor(), V1.Lambda(lambda x: x.flip(0))])
 
 
 def test_the_plan_of_the_engine(tree):
@@ -197,7 +197,7 @@ def test_one_line_in_the_log(tree):
         import stoker, torchvision.transforms as V1, torchvision.transforms.v2 as V2
         from torchvision.datasets import ImageFolder
         good = ImageFolder({str(tree)!r}, V1.ToTensor())
-        bad = ImageFolder({str(tree)!r}, V1.Compose([V2.AugMix(), V1.ToTensor()]))
+        bad = ImageFolder({str(tree)!r}, V1.Compose([V2.AugMix(chain_depth=16), V1.ToTensor()]))
         stoker.DataLoader(good)
         stoker.DataLoader([1, 2])
         stoker.DataLoader(bad, compile=False)

@@ -70,7 +70,7 @@ def run(fake, tree):
         whole = ("" if torch else WITHOUT_TORCH) + textwrap.dedent(BEGIN) + textwrap.dedent(code)
         command = [sys.executable, "-c", whole, tree]
         got = subprocess.run(
-            command, timeout=60, capture_output=True, text=True, env=environment, check=False
+            command, timeout=600, capture_output=True, text=True, env=environment, check=False
         )
         assert got.returncode == 0 and "Exception ignored" not in got.stderr, got.stdout + got.stderr
         return got.stdout.split()

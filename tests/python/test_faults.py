@@ -104,7 +104,7 @@ def test_limits_hold_and_leave_nothing(harness, limit):
              "print(open('/proc/self/cgroup').read()); raise SystemExit(5)"
     done = subprocess.run(
         [sys.executable, FAULTS / "limits.py", *limit, "--", sys.executable, "-c", inside],
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=600, check=False,
     )
     if done.returncode == harness.REFUSED:
         pytest.skip(done.stderr.strip())

@@ -165,7 +165,7 @@ def test_a_script_runs_as_python_runs_it(script):
     def run(*options):
         got = subprocess.run(
             [sys.executable, *options, "link.py", "--epochs", "2"], cwd=script.parent, capture_output=True, text=True,
-            timeout=120, check=False,
+            timeout=600, check=False,
         )
         assert got.returncode == 3, got.stderr
         return json.loads(got.stdout)

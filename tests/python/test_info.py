@@ -135,7 +135,7 @@ def test_in_chromium(shown, tmp_path, width, dark):
     page.write_text(shown[1].read_text().replace("</head>", MEASURE + "</head>"))
     command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", f"--window-size={width},900",
                f"--user-data-dir={tmp_path / 'profile'}", f"--blink-settings=preferredColorScheme={int(not dark)}"]
-    got = subprocess.run([*command, "--dump-dom", page.as_uri()], capture_output=True, text=True, timeout=60, check=True)
+    got = subprocess.run([*command, "--dump-dom", page.as_uri()], capture_output=True, text=True, timeout=600, check=True)
     found = re.search(r"<title>([^<]*)</title>", got.stdout)[1].split("|")
     inner, scroll, images, loaded, wide, cut = map(int, found[:6])
     assert inner == width and scroll <= inner and wide == 0 and cut == 0, found
@@ -143,6 +143,6 @@ def test_in_chromium(shown, tmp_path, width, dark):
     page_light, text_light = (sum(map(int, re.findall(r"\d+", colour)[:3])) for colour in found[6:8])
     assert (page_light < 150 and text_light > 600) if dark else (page_light > 600 and text_light < 150), found
     assert found[8] == "0"  # nothing was fetched
-    subprocess.run([*command, f"--screenshot={tmp_path / 'page.png'}", page.as_uri()], capture_output=True, timeout=60,
+    subprocess.run([*command, f"--screenshot={tmp_path / 'page.png'}", page.as_uri()], capture_output=True, timeout=600,
                    check=True)
     assert (tmp_path / "page.png").stat().st_size > 20_000

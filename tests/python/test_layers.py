@@ -171,7 +171,8 @@ PACKAGE_LAYERS = "imports of the Python package point down"
 
 
 def python_files(**texts):
-    return {f"python/stoker/{name.replace('__', '/')}.py": text for name, text in texts.items()}
+    files = {f"python/stoker/{name.replace('__', '/')}.py": text for name, text in texts.items()}
+    return {**files, "python/meson.build": "\n".join(f"'{Path(path).name}'," for path in files)}
 
 
 def test_modules_that_import_each_other(tmp_path):
@@ -194,6 +195,14 @@ def test_an_import_of_a_room_above(tmp_path):
 def test_a_module_without_a_place(tmp_path):
     found, output = failures(tmp_path, python_files(somewhere="import os\n"))
     assert found == [PACKAGE_LAYERS] and "'somewhere' has no place in PACKAGE" in output
+
+
+def test_a_module_that_the_build_forgets(tmp_path):
+    files = python_files(_base__a="import os\n", _base__bcd="import os\n")
+    files["python/meson.build"] = "'a.py', 'cd.py'"
+    found, output = failures(tmp_path, files)
+    assert found == ["every file of the Python package is installed"]
+    assert "_base/bcd.py is not in python/meson.build" in output and "_base/a.py" not in output
 
 
 def test_a_line_of_106_columns(tmp_path):

@@ -279,7 +279,7 @@ def test_multiprocessing_children_load(tree):
         queue = context.Queue()
         children = [context.Process(target=work, args=(queue,)) for _ in range(2)]
         for child in children: child.start()
-        print(*(queue.get(timeout=20) for _ in children))
+        print(*(queue.get(timeout=300) for _ in children))
         for child in children: child.join()
         print(*(child.exitcode for child in children), "torch" in sys.modules)
     """,
@@ -394,7 +394,7 @@ def test_ctrl_c_while_next_waits(slow_image, slow_batch):
     time.sleep(0.15)
     process.send_signal(signal.SIGINT)
     assert process.stdout.readline() == "interrupted\n"
-    assert process.wait(timeout=120) == 0
+    assert process.wait(timeout=600) == 0
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert after.ru_utime - before.ru_utime < SLOW_BATCH / 2 * seconds_of_a_slow_image(slow_image)
     process.stdout.close()

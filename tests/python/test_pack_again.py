@@ -41,7 +41,7 @@ def test_two_runs_into_one_folder(tmp_path, form):
             other = stoker("pack", source, out, "--format", "tar", "--shard-size", "64K")
         finally:
             os.kill(first.pid, signal.SIGCONT)
-        said = first.communicate(timeout=120)
+        said = first.communicate(timeout=600)
         assert first.returncode == 0, said
     for got in (second, other):
         assert got.returncode == 1 and got.stderr.count("\n") == 1

@@ -215,7 +215,7 @@ def test_tensorflow_reads_every_sample(tmp_path, kind, image, number):
     subprocess.run(["gzip", "-k", *map(str, shards)], check=True)
     order = sorted(range(COUNT), key=label) if kind == "folder" else order_of(kind)
     got = subprocess.run([TENSORFLOW, "-c", READ_BY_TENSORFLOW, image, number, *map(str, shards)],
-                         capture_output=True, text=True, check=True, timeout=180)
+                         capture_output=True, text=True, check=True, timeout=600)
     samples = [json.loads(line) for line in got.stdout.splitlines()]
     for packing in ("", "GZIP"):
         found = [s for s in samples if s[0] == packing]

@@ -36,7 +36,7 @@ def run(*command, cwd=ROOT, **environment):
     path = f"{BESIDE}{os.pathsep}{os.environ['PATH']}"
     return subprocess.run(
         [str(word) for word in command], cwd=cwd, env={**os.environ, "PATH": path, **environment}, capture_output=True,
-        text=True, timeout=120, check=False,
+        text=True, timeout=600, check=False,
     )  # fmt: skip
 
 

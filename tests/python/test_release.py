@@ -27,7 +27,7 @@ in_checkout = pytest.mark.skipif(not (ROOT / ".git").exists(), reason="the addre
 def run(*command, cwd, **environment):
     return subprocess.run(
         [str(word) for word in command], cwd=cwd, env={**os.environ, **environment}, capture_output=True, text=True,
-        timeout=120, check=False,
+        timeout=600, check=False,
     )  # fmt: skip
 
 

@@ -143,7 +143,7 @@ def test_a_build_without_the_doctor_has_no_verdict(tmp_path):
     home = tmp_path / "stoker"
     shutil.copytree(Path(stoker.__file__).parent, home, ignore=shutil.ignore_patterns("_verdict*", "__pycache__"))
     done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_DOCTOR, home / "__init__.py"], capture_output=True, text=True, timeout=60,
+        [sys.executable, "-c", WITHOUT_DOCTOR, home / "__init__.py"], capture_output=True, text=True, timeout=600,
         check=False, env={**os.environ, "PYTHONPATH": str(tmp_path)},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

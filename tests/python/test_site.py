@@ -97,7 +97,7 @@ def test_search_works_from_the_file_system(built, tmp_path, query, expected):
     page.write_text((built / "index.html").read_text().replace("</head>", SEARCH.replace("QUERY", query) + "</head>", 1))
     command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}",
                "--virtual-time-budget=30000", "--dump-dom", page.as_uri()]
-    got = subprocess.run(command, capture_output=True, text=True, timeout=180, check=True).stdout
+    got = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True).stdout
     page.unlink()
     said = json.loads(html.unescape(re.search(r"<title>([^<]*)</title>", got)[1]))
     found = {link.removeprefix(built.as_uri() + "/").partition("#")[0].partition("?")[0] for link in said["found"]}

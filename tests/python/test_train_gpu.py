@@ -20,7 +20,7 @@ import train_gpu
 
 def run(*arguments):
     done = subprocess.run(
-        [sys.executable, PROGRAM, *arguments], capture_output=True, text=True, timeout=240, check=False
+        [sys.executable, PROGRAM, *arguments], capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -116,5 +116,5 @@ def environment(run: Path | None, path: str = "", **more: str) -> dict[str, str]
 def run_in(run: Path | None, script: Path, *args: object, options=(), path="", **more: str):
     command = [sys.executable, *options, str(script), *map(str, args)]
     return subprocess.run(
-        command, env=environment(run, path, **more), capture_output=True, text=True, timeout=240, check=False
+        command, env=environment(run, path, **more), capture_output=True, text=True, timeout=600, check=False
     )

@@ -20,6 +20,7 @@ from .._steps.blockers import TRANSFORM, Blocked, Blocker
 from .._steps.engine_op import EngineOp
 from .._steps.mix import batch_converters
 from .._steps.timm_mix import TimmMixup
+from .mixes import mix_of
 
 _COUNT_MOST = 8  # boxes of RandomErasing
 _OPS_MOST = 256  # of one pipeline
@@ -208,7 +209,9 @@ def _auto_augment(t: Any) -> Transform:
 
 
 def _augmix(t: Any) -> Transform:
-    raise _cannot(t, "it adds up several versions of the image, which the engine cannot")
+    _check_version(t)
+    style = "timm_blended" if t.blended else "timm"
+    return mix_of(t, [_augment_op(one) for one in t.ops], t.width, t.depth, style)
 
 
 def _mixup(t: Any) -> TimmMixup:

@@ -19,6 +19,7 @@ from .._steps.base import PRESETS, Transform, converters, proved, unknown
 from .._steps.engine_op import EngineOp
 from .._steps.functions import Nothing, ToRGB, step_of
 from .compare import gives, samples
+from .mixes import torchvision_mix
 
 
 class _ToImage(Nothing):
@@ -202,7 +203,14 @@ def _jpeg(t: Any) -> Transform:
     return step
 
 
+def _mix(t: Any) -> Transform:
+    if isinstance(t.fill, dict):
+        _fill(t.fill)
+    return torchvision_mix(t, t.fill, filter_word(interpolation_mode(t.interpolation)), v2=_is_v2(t))
+
+
 _CONVERTERS: dict[str, Callable[[Any], Transform]] = {
+    "AugMix": _mix,
     "AutoAugment": _auto_augment,
     "CenterCrop": lambda t: T.CenterCrop(t.size),
     "ColorJitter": _jitter,

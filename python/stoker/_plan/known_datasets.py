@@ -19,6 +19,7 @@ from .._base.unmodified import changes_of_class, changes_of_instance
 from .._data.base import EngineDataset, targets_of
 from .._steps.blockers import DECODE, LABEL, READ, Blocker
 from .known_boxes import BoxLeaf, wrapped_boxes
+from .known_coco import CocoLeaf, is_coco, read_coco
 from .known_masks import OURS, MaskLeaf, is_wrapped, wrapped_files
 
 _METHODS = ("__getitem__", "__len__", "__getitems__")
@@ -196,7 +197,7 @@ def leaves_of(dataset: Any) -> Iterator[Leaf | MaskLeaf | BoxLeaf]:
     if isinstance(dataset, EngineDataset):
         yield Leaf(dataset, False)
     if is_wrapped(dataset):
-        yield BoxLeaf(dataset) if _has_boxes(dataset) else MaskLeaf(dataset)
+        yield _leaf_of_wrapped(dataset)
         return
     for kind in _KINDS:
         base = kind.base()
@@ -224,7 +225,16 @@ def _has_boxes(wrapped: Any) -> bool:
     return kind.__name__ == "VOCDetection" and kind.__module__.startswith("torchvision.datasets.")
 
 
+def _leaf_of_wrapped(dataset: Any) -> MaskLeaf | BoxLeaf:
+    if is_coco(dataset):
+        return CocoLeaf(dataset)
+    return BoxLeaf(dataset) if _has_boxes(dataset) else MaskLeaf(dataset)
+
+
 def _lower_wrapped(dataset: Any, watch: Watch, blockers: list[Blocker]) -> Part | None:
+    if is_coco(dataset):
+        found = read_coco(dataset, watch, blockers)
+        return None if found is None else Part([found[0]], found[1])
     if _has_boxes(dataset):
         data = wrapped_boxes(dataset, watch, blockers)
         return None if data is None else Part([BoxLeaf(dataset)], data)

@@ -316,7 +316,7 @@ def _differs_on_tensors(step: Any, name: str, is_float: bool) -> bool:
         return name != "RandomErasing" or not (is_float or step.mode == "const")
     if name in ("Pad", "RandomCrop") and ".v2" not in type(step).__module__ and not isinstance(step.fill, (int, float)):
         return True  # v1 accepts one value only for tensors
-    if name == "GaussianNoise":
+    if name in ("GaussianNoise", "AugMix"):
         return is_float
     if name in ("RandomInvert", "RandomPosterize", "RandomSolarize", "RandomChannelPermutation", "JPEG"):
         return is_float or getattr(step, "threshold", 0) > 255

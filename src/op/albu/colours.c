@@ -53,7 +53,8 @@ static void add_to_all(uint8_t table[256], double by)
 static int through_hsv(struct st_image *image, const uint8_t table[3][256], struct stoker_error *err)
 {
     struct st_view pixels;
-    const int rc = st_image_pixels(image, true, false, &pixels, err);
+    const bool all_alike = st_image_width(image) % ST_CV_HSV_VECTOR == 0;
+    const int rc = st_image_pixels(image, true, all_alike, &pixels, err);
     for (int32_t y = 0; rc >= 0 && y < pixels.height; y++)
         rows_of(image)->through_hsv(st_row(&pixels, y), (size_t)pixels.width, table);
     return rc;

@@ -56,13 +56,13 @@ void st_colour_triple(const struct st_view *pixels, const struct st_view *out)
     }
 }
 
-void st_colour_permute(uint8_t *row, int32_t width, uint32_t order)
+void st_colour_permute(uint8_t *out, const uint8_t *row, int32_t width, uint32_t order)
 {
     const uint32_t r = order & 15, g = order >> 4 & 15, b = order >> 8 & 15;
-    for (int32_t x = 0; x < width; x++, row += 3) {
+    for (int32_t x = 0; x < width; x++, row += 3, out += 3) {
         const uint8_t red = row[r], green = row[g], blue = row[b];
-        row[0] = red;
-        row[1] = green;
-        row[2] = blue;
+        out[0] = red;
+        out[1] = green;
+        out[2] = blue;
     }
 }

@@ -21,25 +21,27 @@ struct st_box {
 enum { ST_BOX_SIDE = 64 };
 
 /* The inner loops over `count` pixels (bytes, where it says so). One source file, compiled for each kind
- * of CPU; all variants give the same bytes. */
+ * of CPU; all variants give the same bytes. Those from `row` to `out` may write where they read. */
 struct st_colour_rows {
     /* Moves `count` bytes away from `level` by `factor` (below 1: towards it). */
     void (*blend)(uint8_t *row, size_t count, float level, float factor);
     /* Moves each pixel away from its own grey value. RGB. */
-    void (*saturate)(uint8_t *row, size_t count, float factor);
+    void (*saturate)(uint8_t *out, const uint8_t *row, size_t count, float factor);
     /* Rotates the hue by shift / 256 of a full turn. RGB. */
-    void (*hue)(uint8_t *row, size_t count, uint8_t shift);
-    /* The grey values of RGB pixels; grey3 writes them to all three channels in place. */
+    void (*hue)(uint8_t *out, const uint8_t *row, size_t count, uint8_t shift);
+    /* The grey values of RGB pixels; grey3 writes them to all three channels. */
     void (*grey)(uint8_t *to, const uint8_t *row, size_t count);
-    void (*grey3)(uint8_t *row, size_t count);
+    void (*grey3)(uint8_t *out, const uint8_t *row, size_t count);
     uint64_t (*grey_sum)(const uint8_t *row, size_t count);
     /* Replaces each value by another: one table for each of 1 or 3 channels. */
-    void (*replace)(uint8_t *row, size_t count, int32_t channels, const uint8_t (*table)[256]);
+    void (*replace)(uint8_t *out, const uint8_t *row, size_t count, int32_t channels,
+                    const uint8_t (*table)[256]);
     /* Inverts the values from `level` on, 0 to 256, and keeps the bits of `mask`. `count` bytes. */
-    void (*fold)(uint8_t *row, size_t count, uint32_t level, uint8_t mask);
+    void (*fold)(uint8_t *out, const uint8_t *row, size_t count, uint32_t level, uint8_t mask);
     /* A line for each of 1 or 3 channels, rounded once, truncated and clipped. Its values are integers
      * of 32 bits. `count` bytes, of whole pixels. */
-    void (*line)(uint8_t *row, size_t count, int32_t channels, const float *mul, const float *add);
+    void (*line)(uint8_t *out, const uint8_t *row, size_t count, int32_t channels, const float *mul,
+                 const float *add);
     bool line_is_fast; /* faster than `replace` */
     /* Lowers `low` and raises `high` to the values of each of 1 or 3 channels of an image. */
     void (*extent)(const struct st_view *pixels, uint8_t *low, uint8_t *high);
@@ -76,6 +78,6 @@ void st_colour_grey(const struct st_colour_rows *rows, const struct st_view *pix
 /* Grey to RGB with equal values. */
 void st_colour_triple(const struct st_view *pixels, const struct st_view *out);
 /* Of a row of RGB, channel k becomes that of digit k of `order`, in base 16. */
-void st_colour_permute(uint8_t *row, int32_t width, uint32_t order);
+void st_colour_permute(uint8_t *out, const uint8_t *row, int32_t width, uint32_t order);
 
 #endif

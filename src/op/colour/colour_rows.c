@@ -30,10 +30,10 @@ static void blend(uint8_t *restrict row, size_t count, float level, float factor
         row[i] = (uint8_t)(int32_t)blended(level, row[i], factor);
 }
 
-static void saturate(uint8_t *row, size_t count, float factor)
+static void saturate(uint8_t *out, const uint8_t *row, size_t count, float factor)
 {
     struct planes p;
-    for (size_t done = 0; done < count; done += CHUNK, row += 3 * CHUNK) {
+    for (size_t done = 0; done < count; done += CHUNK, row += 3 * CHUNK, out += 3 * CHUNK) {
         const size_t n = count - done < CHUNK ? count - done : CHUNK;
         split(&p, row, n);
         for (size_t i = 0; i < n; i++) {
@@ -44,7 +44,7 @@ static void saturate(uint8_t *row, size_t count, float factor)
             p.g[i] = blended(grey, p.g[i], factor);
             p.b[i] = blended(grey, p.b[i], factor);
         }
-        join(row, &p, n);
+        join(out, &p, n);
     }
 }
 
@@ -119,10 +119,10 @@ static inline void hue_turn(vec *red, vec *green, vec *blue, float shift)
     *blue = channel(high, depth, most(765 - place, place - 1275));
 }
 
-static void hue(uint8_t *row, size_t count, uint8_t shift)
+static void hue(uint8_t *out, const uint8_t *row, size_t count, uint8_t shift)
 {
     struct planes p = {0};
-    for (size_t done = 0; done < count; done += CHUNK, row += 3 * CHUNK) {
+    for (size_t done = 0; done < count; done += CHUNK, row += 3 * CHUNK, out += 3 * CHUNK) {
         const size_t n = count - done < CHUNK ? count - done : CHUNK;
         split(&p, row, n);
         for (size_t i = 0; i < n; i += LANES) {
@@ -135,7 +135,7 @@ static void hue(uint8_t *row, size_t count, uint8_t shift)
             memcpy(p.g + i, &g, sizeof g);
             memcpy(p.b + i, &b, sizeof b);
         }
-        join(row, &p, n);
+        join(out, &p, n);
     }
 }
 

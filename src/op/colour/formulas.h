@@ -13,13 +13,16 @@
 #include <immintrin.h>
 #endif
 
-static void fold(uint8_t *row, size_t count, uint32_t level, uint8_t mask)
+/* Two loops, since the compiler vectorises neither if it has to assume both. */
+static void fold(uint8_t *out, const uint8_t *row, size_t count, uint32_t level, uint8_t mask)
 {
-    const uint8_t from = (uint8_t)level, none = level < 256 ? 0 : 255;
-    for (size_t i = 0; i < count; i++) {
-        const uint8_t value = row[i], folded = (uint8_t)((value & none) | (~value & ~none));
-        row[i] = (uint8_t)((value < from ? value : folded) & mask);
-    }
+    const uint8_t from = (uint8_t)level, bits = level < 256 ? 255 : 0;
+    if (out == row)
+        for (size_t i = 0; i < count; i++)
+            out[i] = (uint8_t)((out[i] ^ (out[i] < from ? 0 : bits)) & mask);
+    else
+        for (size_t i = 0; i < count; i++)
+            out[i] = (uint8_t)((row[i] ^ (row[i] < from ? 0 : bits)) & mask);
 }
 
 static inline uint8_t on_line(uint8_t value, float mul, float add)
@@ -28,16 +31,16 @@ static inline uint8_t on_line(uint8_t value, float mul, float add)
     return (uint8_t)(whole < 0 ? 0 : whole > 255 ? 255 : whole);
 }
 
-static void line_plainly(uint8_t *row, size_t count, int32_t channels, const float *mul,
-                         const float *add)
+static void line_plainly(uint8_t *out, const uint8_t *row, size_t count, int32_t channels,
+                         const float *mul, const float *add)
 {
     if (channels == 1)
         for (size_t i = 0; i < count; i++)
-            row[i] = on_line(row[i], mul[0], add[0]);
+            out[i] = on_line(row[i], mul[0], add[0]);
     else
         for (size_t i = 0; i + 3 <= count; i += 3)
             for (size_t c = 0; c < 3; c++)
-                row[i + c] = on_line(row[i + c], mul[c], add[c]);
+                out[i + c] = on_line(row[i + c], mul[c], add[c]);
 }
 
 static void extent_plainly(const uint8_t *row, size_t count, int32_t channels, uint8_t *low,
@@ -60,7 +63,8 @@ static inline __m256i load32(const uint8_t *from)
 static inline void save32(uint8_t *to, __m256i v) { _mm256_storeu_si256((__m256i *)(void *)to, v); }
 
 /* 32 values, whose channels are those of the vectors of `mul` and `add` in turn. */
-static inline void line32(uint8_t *row, const __m256 mul[3], const __m256 add[3], int turn)
+static inline void line32(uint8_t *out, const uint8_t *row, const __m256 mul[3],
+                          const __m256 add[3], int turn)
 {
     __m256i v[4];
     for (int k = 0; k < 4; k++) {
@@ -71,10 +75,11 @@ static inline void line32(uint8_t *row, const __m256 mul[3], const __m256 add[3]
     }
     const __m256i first = _mm256_packs_epi32(v[0], v[1]), second = _mm256_packs_epi32(v[2], v[3]);
     const __m256i in_order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-    save32(row, _mm256_permutevar8x32_epi32(_mm256_packus_epi16(first, second), in_order));
+    save32(out, _mm256_permutevar8x32_epi32(_mm256_packus_epi16(first, second), in_order));
 }
 
-static void line(uint8_t *row, size_t count, int32_t channels, const float *mul, const float *add)
+static void line(uint8_t *out, const uint8_t *row, size_t count, int32_t channels, const float *mul,
+                 const float *add)
 {
     enum { TURN = 96 }; /* bytes after which vectors and channels begin anew */
     float all[2][24]; /* of the values of three vectors */
@@ -89,11 +94,11 @@ static void line(uint8_t *row, size_t count, int32_t channels, const float *mul,
         adds[k] = _mm256_loadu_ps(all[1] + 8 * k);
     }
     for (; i + TURN <= count; i += TURN) {
-        line32(row + i, muls, adds, 0);
-        line32(row + i + 32, muls, adds, 1);
-        line32(row + i + 64, muls, adds, 2);
+        line32(out + i, row + i, muls, adds, 0);
+        line32(out + i + 32, row + i + 32, muls, adds, 1);
+        line32(out + i + 64, row + i + 64, muls, adds, 2);
     }
-    line_plainly(row + i, count - i, channels, mul, add);
+    line_plainly(out + i, row + i, count - i, channels, mul, add);
 }
 
 static void extent(const struct st_view *pixels, uint8_t *low, uint8_t *high)
@@ -129,9 +134,10 @@ static void extent(const struct st_view *pixels, uint8_t *low, uint8_t *high)
 
 #else
 
-static void line(uint8_t *row, size_t count, int32_t channels, const float *mul, const float *add)
+static void line(uint8_t *out, const uint8_t *row, size_t count, int32_t channels, const float *mul,
+                 const float *add)
 {
-    line_plainly(row, count, channels, mul, add);
+    line_plainly(out, row, count, channels, mul, add);
 }
 
 static void extent(const struct st_view *pixels, uint8_t *low, uint8_t *high)

@@ -18,32 +18,34 @@
 #endif
 
 /* Value by value, but in words. Value k is of channel (first + k) % channels. */
-static inline void replace_eight(uint8_t *at, const uint8_t (*table)[256], int first, int channels)
+static inline void replace_eight(uint8_t *to, const uint8_t *from, const uint8_t (*table)[256],
+                                 int first, int channels)
 {
     uint64_t values, out = 0;
-    memcpy(&values, at, sizeof values);
+    memcpy(&values, from, sizeof values);
     for (int k = 0; k < 8; k++)
         out |= (uint64_t)table[(first + k) % channels][values >> (8 * k) & 255] << (8 * k);
-    memcpy(at, &out, sizeof out);
+    memcpy(to, &out, sizeof out);
 }
 
-static inline void replace_each(uint8_t *row, size_t count, const uint8_t *table)
+static inline void replace_each(uint8_t *out, const uint8_t *row, size_t count, const uint8_t *table)
 {
     size_t i = 0;
     for (; i + 8 <= count; i += 8)
-        replace_eight(row + i, (const uint8_t(*)[256])table, 0, 1);
+        replace_eight(out + i, row + i, (const uint8_t(*)[256])table, 0, 1);
     for (; i < count; i++)
-        row[i] = table[row[i]];
+        out[i] = table[row[i]];
 }
 
-static inline void replace_rgb(uint8_t *row, size_t count, const uint8_t (*table)[256])
+static inline void replace_rgb(uint8_t *out, const uint8_t *row, size_t count,
+                               const uint8_t (*table)[256])
 {
     size_t i = 0;
-    for (; i + 8 <= count; i += 8, row += 24)
+    for (; i + 24 <= 3 * count; i += 24)
         for (int word = 0; word < 3; word++)
-            replace_eight(row + 8 * word, table, 2 * word, 3);
-    for (i *= 3; i < 3 * count; i++, row++)
-        *row = table[i % 3][*row];
+            replace_eight(out + i + 8 * word, row + i + 8 * word, table, 2 * word, 3);
+    for (; i < 3 * count; i++)
+        out[i] = table[i % 3][row[i]];
 }
 
 #if defined(__AVX512VBMI__)
@@ -70,17 +72,19 @@ static inline __m512i replaced(const struct table_in_registers *t, __m512i value
 /* The bytes of a vector that a row still has. */
 static inline __mmask64 first_bytes(size_t count) { return count < 64 ? (1ull << count) - 1 : ~0ull; }
 
-static inline void replace_in_one(uint8_t *row, size_t count, const uint8_t *table)
+static inline void replace_in_one(uint8_t *out, const uint8_t *row, size_t count,
+                                  const uint8_t *table)
 {
     const struct table_in_registers t = table_of(table);
     for (size_t i = 0; i < count; i += 64) {
         const __mmask64 there = first_bytes(count - i);
         const __m512i values = _mm512_maskz_loadu_epi8(there, row + i);
-        _mm512_mask_storeu_epi8(row + i, there, replaced(&t, values));
+        _mm512_mask_storeu_epi8(out + i, there, replaced(&t, values));
     }
 }
 
-static inline void replace_in_three(uint8_t *row, size_t count, const uint8_t (*table)[256])
+static inline void replace_in_three(uint8_t *out, const uint8_t *row, size_t count,
+                                    const uint8_t (*table)[256])
 {
     const struct table_in_registers r = table_of(table[0]), g = table_of(table[1]),
                                     b = table_of(table[2]);
@@ -88,10 +92,10 @@ static inline void replace_in_three(uint8_t *row, size_t count, const uint8_t (*
     for (size_t i = 0; i < 3 * count; i += 64) {
         const __mmask64 there = first_bytes(3 * count - i), blue_before = blue;
         const __m512i values = _mm512_maskz_loadu_epi8(there, row + i);
-        __m512i out = replaced(&r, values);
-        out = _mm512_mask_mov_epi8(out, green, replaced(&g, values));
-        out = _mm512_mask_mov_epi8(out, blue, replaced(&b, values));
-        _mm512_mask_storeu_epi8(row + i, there, out);
+        __m512i new = replaced(&r, values);
+        new = _mm512_mask_mov_epi8(new, green, replaced(&g, values));
+        new = _mm512_mask_mov_epi8(new, blue, replaced(&b, values));
+        _mm512_mask_storeu_epi8(out + i, there, new);
         blue = green; /* 64 bytes further on, each byte is of the next channel */
         green = red;
         red = blue_before;
@@ -103,7 +107,8 @@ static inline void replace_in_three(uint8_t *row, size_t count, const uint8_t (*
 /* Sixteen tables of sixteen values. A shuffle gives 0 for indices with the highest bit, and the
  * subtraction saturates: after k of them, tables 0 to k have contributed for values of table k, so each
  * is kept as its difference to the one before. */
-static inline void replace_in_one(uint8_t *row, size_t count, const uint8_t *table)
+static inline void replace_in_one(uint8_t *out, const uint8_t *row, size_t count,
+                                  const uint8_t *table)
 {
     const __m256i sixteen = _mm256_set1_epi8(16), top = _mm256_set1_epi8(-128);
     __m256i part[16];
@@ -117,36 +122,37 @@ static inline void replace_in_one(uint8_t *row, size_t count, const uint8_t *tab
     }
     for (; i + 32 <= count; i += 32) {
         __m256i low = _mm256_loadu_si256((const __m256i *)(const void *)(row + i));
-        __m256i high = _mm256_xor_si256(low, top), out = _mm256_setzero_si256();
+        __m256i high = _mm256_xor_si256(low, top), new = _mm256_setzero_si256();
         for (int k = 0; k < 8; k++) {
-            out = _mm256_xor_si256(out, _mm256_shuffle_epi8(part[k], low));
-            out = _mm256_xor_si256(out, _mm256_shuffle_epi8(part[k + 8], high));
+            new = _mm256_xor_si256(new, _mm256_shuffle_epi8(part[k], low));
+            new = _mm256_xor_si256(new, _mm256_shuffle_epi8(part[k + 8], high));
             low = _mm256_subs_epi8(low, sixteen);
             high = _mm256_subs_epi8(high, sixteen);
         }
-        _mm256_storeu_si256((__m256i *)(void *)(row + i), out);
+        _mm256_storeu_si256((__m256i *)(void *)(out + i), new);
     }
-    replace_each(row + i, count - i, table);
+    replace_each(out + i, row + i, count - i, table);
 }
 
 #define replace_in_three replace_rgb
 
 #elif defined(__aarch64__)
 
-static inline void replace_in_one(uint8_t *row, size_t count, const uint8_t *table)
+static inline void replace_in_one(uint8_t *out, const uint8_t *row, size_t count,
+                                  const uint8_t *table)
 {
     const uint8x16x4_t first = vld1q_u8_x4(table), second = vld1q_u8_x4(table + 64),
                        third = vld1q_u8_x4(table + 128), fourth = vld1q_u8_x4(table + 192);
     const uint8x16_t size = vdupq_n_u8(64);
     size_t i = 0;
     for (; i + 16 <= count; i += 16) {
-        uint8x16_t at = vld1q_u8(row + i), out = vqtbl4q_u8(first, at); /* 0 beyond a table */
-        out = vqtbx4q_u8(out, second, at = vsubq_u8(at, size));
-        out = vqtbx4q_u8(out, third, at = vsubq_u8(at, size));
-        out = vqtbx4q_u8(out, fourth, vsubq_u8(at, size));
-        vst1q_u8(row + i, out);
+        uint8x16_t at = vld1q_u8(row + i), new = vqtbl4q_u8(first, at); /* 0 beyond a table */
+        new = vqtbx4q_u8(new, second, at = vsubq_u8(at, size));
+        new = vqtbx4q_u8(new, third, at = vsubq_u8(at, size));
+        new = vqtbx4q_u8(new, fourth, vsubq_u8(at, size));
+        vst1q_u8(out + i, new);
     }
-    replace_each(row + i, count - i, table);
+    replace_each(out + i, row + i, count - i, table);
 }
 
 #define replace_in_three replace_rgb
@@ -158,12 +164,13 @@ static inline void replace_in_one(uint8_t *row, size_t count, const uint8_t *tab
 
 #endif
 
-static void replace(uint8_t *row, size_t count, int32_t channels, const uint8_t (*table)[256])
+static void replace(uint8_t *out, const uint8_t *row, size_t count, int32_t channels,
+                    const uint8_t (*table)[256])
 {
     if (channels == 1)
-        replace_in_one(row, count, table[0]);
+        replace_in_one(out, row, count, table[0]);
     else
-        replace_in_three(row, count, table);
+        replace_in_three(out, row, count, table);
 }
 
 #endif

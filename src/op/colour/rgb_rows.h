@@ -10,9 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#if defined(__AVX2__)
-#include <immintrin.h>
-#endif
+#include "op/kernels/rgb_pixels.h"
 
 enum { CHUNK = 128 }; /* pixels split into planes at a time */
 
@@ -26,29 +24,6 @@ static inline uint32_t luma(uint32_t r, uint32_t g, uint32_t b)
 }
 
 #if defined(__AVX2__)
-
-enum { RGB_BLOCK = 8 }; /* pixels at a time */
-
-/* Each in a lane: red in the lowest byte, then green and blue, and zero. */
-static inline __m256i take_pixels(const uint8_t *row)
-{
-    /* The upper half loads from eight bytes on, so that nothing behind the pixels is read. */
-    const __m256i index = _mm256_setr_epi8(0, 1, 2, -1, 3, 4, 5, -1, 6, 7, 8, -1, 9, 10, 11, -1, /* */
-                                           4, 5, 6, -1, 7, 8, 9, -1, 10, 11, 12, -1, 13, 14, 15, -1);
-    const __m128i low = _mm_loadu_si128((const __m128i *)(const void *)row);
-    const __m128i high = _mm_loadu_si128((const __m128i *)(const void *)(row + 8));
-    return _mm256_shuffle_epi8(_mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1), index);
-}
-
-/* Stores the 12 bytes of each half that the index names. */
-static inline void put_pixels(uint8_t *row, __m256i pixels, __m128i index)
-{
-    const __m256i halves = _mm256_shuffle_epi8(pixels, _mm256_broadcastsi128_si256(index));
-    const __m256i packed =
-        _mm256_permutevar8x32_epi32(halves, _mm256_setr_epi32(0, 1, 2, 4, 5, 6, 7, 7));
-    _mm_storeu_si128((__m128i *)(void *)row, _mm256_castsi256_si128(packed));
-    _mm_storel_epi64((__m128i *)(void *)(row + 16), _mm256_extracti128_si256(packed, 1));
-}
 
 static inline void to_floats(float *to, __m256i numbers)
 {
@@ -114,12 +89,12 @@ static inline size_t grey_blocks(uint8_t *to, const uint8_t *row, size_t count)
     return i;
 }
 
-static inline size_t grey3_blocks(uint8_t *row, size_t count)
+static inline size_t grey3_blocks(uint8_t *out, const uint8_t *row, size_t count)
 {
     const __m128i index = _mm_setr_epi8(0, 0, 0, 4, 4, 4, 8, 8, 8, 12, 12, 12, -1, -1, -1, -1);
     size_t i = 0;
     for (; i + RGB_BLOCK <= count; i += RGB_BLOCK)
-        put_pixels(row + 3 * i, grey_lanes(row + 3 * i), index);
+        put_pixels(out + 3 * i, grey_lanes(row + 3 * i), index);
     return i;
 }
 
@@ -171,10 +146,10 @@ static void grey(uint8_t *restrict to, const uint8_t *restrict row, size_t count
         to[i] = (uint8_t)luma(row[3 * i], row[3 * i + 1], row[3 * i + 2]);
 }
 
-static void grey3(uint8_t *row, size_t count)
+static void grey3(uint8_t *out, const uint8_t *row, size_t count)
 {
-    for (size_t i = grey3_blocks(row, count); i < count; i++)
-        row[3 * i] = row[3 * i + 1] = row[3 * i + 2] =
+    for (size_t i = grey3_blocks(out, row, count); i < count; i++)
+        out[3 * i] = out[3 * i + 1] = out[3 * i + 2] =
             (uint8_t)luma(row[3 * i], row[3 * i + 1], row[3 * i + 2]);
 }
 

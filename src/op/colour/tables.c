@@ -33,7 +33,7 @@ static bool gives(const struct st_colour_rows *rows, const struct st_table_formu
     for (int32_t v = 0; v < 256; v++)
         for (int32_t c = 0; c < channels; c++)
             values[v * channels + c] = (uint8_t)v;
-    st_replacement_row(&how, rows, values, 256 * (size_t)channels);
+    st_replacement_row(&how, rows, values, values, 256 * (size_t)channels);
     for (int32_t v = 0; v < 256; v++)
         for (int32_t c = 0; c < channels; c++)
             if (values[v * channels + c] != table[c][v])
@@ -47,10 +47,12 @@ struct st_replacement st_tables_replacement(const struct st_tables *tables)
     const bool alike = tables->pixels->channels == 1 ||
                        (!memcmp(table[0], table[1], 256) && !memcmp(table[0], table[2], 256));
     struct st_replacement how = {tables->formula, table, alike ? 1 : 3};
+    if (how.formula.kind == ST_TABLE_FOLD) /* is never wrong */
+        return how;
     /* A line that was rounded otherwise is right once it lies a little higher or lower. */
     static const float nudges[] = {0, 1.0f / 8192, -1.0f / 8192};
     const bool line = how.formula.kind == ST_TABLE_LINE;
-    const int tries = how.formula.kind == ST_TABLE_FOLD ? 1 : line && tables->rows->line_is_fast ? 3 : 0;
+    const int tries = line && tables->rows->line_is_fast ? 3 : 0;
     for (int k = 0; k < tries; k++) {
         for (int32_t c = 0; c < 3; c++)
             how.formula.add[c] = tables->formula.add[c] + nudges[k];
@@ -62,16 +64,16 @@ struct st_replacement st_tables_replacement(const struct st_tables *tables)
 }
 
 void st_replacement_row(const struct st_replacement *how, const struct st_colour_rows *rows,
-                        uint8_t *row, size_t count)
+                        uint8_t *out, const uint8_t *row, size_t count)
 {
     const struct st_table_formula *f = &how->formula;
     const size_t channels = (size_t)how->channels;
     if (f->kind == ST_TABLE_FOLD)
-        rows->fold(row, count, f->level, f->mask);
+        rows->fold(out, row, count, f->level, f->mask);
     else if (f->kind == ST_TABLE_LINE)
-        rows->line(row, count, how->channels, f->mul, f->add);
+        rows->line(out, row, count, how->channels, f->mul, f->add);
     else
-        rows->replace(row, count / channels, how->channels, how->table);
+        rows->replace(out, row, count / channels, how->channels, how->table);
 }
 
 void st_tables_end(struct st_tables *tables)
@@ -81,7 +83,7 @@ void st_tables_end(struct st_tables *tables)
         return;
     const struct st_replacement how = st_tables_replacement(tables);
     for (int32_t y = 0; y < pixels->height; y++)
-        st_replacement_row(&how, tables->rows, st_row(pixels, y),
+        st_replacement_row(&how, tables->rows, st_row(pixels, y), st_row(pixels, y),
                            (size_t)pixels->width * (size_t)pixels->channels);
     change_nothing(tables);
 }

@@ -49,9 +49,9 @@ struct st_replacement {
     int32_t channels;            /* 1: the same table for all of them */
 };
 struct st_replacement st_tables_replacement(const struct st_tables *tables);
-/* `count` bytes of whole pixels. */
+/* `count` bytes of whole pixels; `out` may be `row`. */
 void st_replacement_row(const struct st_replacement *how, const struct st_colour_rows *rows,
-                        uint8_t *row, size_t count);
+                        uint8_t *out, const uint8_t *row, size_t count);
 
 /* The tables for the values of one channel, counted. */
 void st_table_autocontrast(uint8_t table[256], const uint64_t count_of[256]);

@@ -17,6 +17,9 @@ struct st_cv_light {
 };
 void st_cv_light_make(struct st_cv_light *light);
 
+/* Pixels that OpenCV takes at once; it rounds those in the rest of a row otherwise. */
+enum { ST_CV_HSV_VECTOR = 32 };
+
 /* The inner loops over `count` pixels of a whole row, in place where there is one array. */
 struct st_cv_colour_rows {
     /* RGB2HSV, each channel replaced by its table, and HSV2RGB. Hues are from 0 to 179, and so must

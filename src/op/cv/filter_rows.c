@@ -39,25 +39,46 @@ static void median_of_nine(uint8_t *restrict out, const uint8_t *const *t, size_
     }
 }
 
+#if defined(__AVX512BW__)
+enum { LANES = 64 };
+#elif defined(__AVX2__)
+enum { LANES = 32 };
+#else
+enum { LANES = 16 };
+#endif
+
+typedef uint8_t bytes_vec __attribute__((vector_size(LANES)));
+
 /* Bit by bit: the greatest value that at least half of the others reach. */
-static void median_by_bits(uint8_t *restrict out, const uint8_t *const *tap, int32_t count, size_t bytes)
+static inline void block_median(uint8_t *out, const uint8_t *const *tap, int32_t count, size_t at)
 {
-    uint8_t found[CHUNK], reach[CHUNK];
-    for (size_t done = 0; done < bytes; done += CHUNK) {
-        const size_t n = part_of(bytes, done);
-        memset(found, 0, sizeof found);
-        for (int bit = 128; bit; bit /= 2) {
-            memset(reach, 0, sizeof reach);
-            for (int32_t t = 0; t < count; t++) {
-                const uint8_t *restrict value = tap[t] + done;
-                for (size_t i = 0; i < n; i++)
-                    reach[i] = (uint8_t)(reach[i] + (value[i] >= (found[i] | bit)));
-            }
-            for (size_t i = 0; i < n; i++)
-                found[i] = (uint8_t)(found[i] | (reach[i] > count / 2 ? bit : 0));
+    bytes_vec found = {0};
+    for (uint8_t bit = 128; bit; bit /= 2) {
+        const bytes_vec goal = found | bit;
+        bytes_vec reach = {0}, value;
+        for (int32_t t = 0; t < count; t++) {
+            memcpy(&value, tap[t] + at, sizeof value);
+            reach -= (bytes_vec)(value >= goal);
         }
-        memcpy(out + done, found, n);
+        found |= (bytes_vec)(reach > (uint8_t)(count / 2)) & bit;
     }
+    memcpy(out + at, &found, sizeof found);
+}
+
+static void median_by_bits(uint8_t *out, const uint8_t *const *tap, int32_t count, size_t bytes)
+{
+    const uint8_t *few[ST_CV_MEDIAN_MOST * ST_CV_MEDIAN_MOST];
+    uint8_t values[ST_CV_MEDIAN_MOST * ST_CV_MEDIAN_MOST][LANES], made[LANES];
+    size_t done = 0;
+    for (; done + LANES <= bytes; done += LANES)
+        block_median(out, tap, count, done);
+    if (done == bytes)
+        return;
+    memset(values, 0, (size_t)count * LANES);
+    for (int32_t t = 0; t < count; t++)
+        few[t] = memcpy(values[t], tap[t] + done, bytes - done);
+    block_median(made, few, count, 0);
+    memcpy(out + done, made, bytes - done);
 }
 
 static void median(uint8_t *out, const uint8_t *const *tap, int32_t count, size_t bytes)

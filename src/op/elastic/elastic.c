@@ -4,6 +4,7 @@
  */
 #include "op/elastic/elastic.h"
 
+#include "op/elastic/mixed_pixels.h"
 #include "op/filter/blur.h"
 
 #include <math.h>
@@ -108,41 +109,19 @@ int st_displacement_draw(struct st_displacement *out, struct st_rng *rng, const 
 
 /* ---- pixels ------------------------------------------------------------------------------------- */
 
-struct place {
-    int32_t x, y;
-    float right, down; /* rest of the way to the next pixels */
-};
-
-static bool inside(const struct st_view *in, int32_t x, int32_t y)
+static void mix_inside(const struct st_view *in, const struct st_pixel_place *p, uint8_t *out)
 {
-    return x >= 0 && x < in->width && y >= 0 && y < in->height;
-}
-
-static const uint8_t *pixel_at(const struct st_view *in, int32_t x, int32_t y)
-{
-    return st_row(in, y) + (ptrdiff_t)x * in->channels;
-}
-
-/* To the nearest integer, halves to even. */
-static uint8_t rounded(float value)
-{
-    const float least = 0x1.8p23f; /* has no fraction */
-    return (uint8_t)(int32_t)((value + least) - least);
-}
-
-static void mix_inside(const struct st_view *in, const struct place *p, uint8_t *out)
-{
-    const uint8_t *upper = pixel_at(in, p->x, p->y), *lower = upper + in->stride;
+    const uint8_t *upper = st_pixel_at(in, p->x, p->y), *lower = upper + in->stride;
     const float left = 1 - p->right, above = 1 - p->down;
     const float w[4] = {left * above, p->right * above, left * p->down, p->right * p->down};
     for (int32_t c = 0; c < in->channels; c++)
-        out[c] = rounded(upper[c] * w[0] + upper[c + in->channels] * w[1] + lower[c] * w[2] +
-                         lower[c + in->channels] * w[3]);
+        out[c] = st_pixel_rounded(upper[c] * w[0] + upper[c + in->channels] * w[1] + lower[c] * w[2] +
+                                  lower[c + in->channels] * w[3]);
 }
 
 /* Near the border: pixels outside are black, and the part of the weight that lies inside blends the
  * result with the fill, as torchvision does it. */
-static void mix_border(const struct st_view *in, const struct place *p, const uint8_t *fill,
+static void mix_border(const struct st_view *in, const struct st_pixel_place *p, const uint8_t *fill,
                        uint8_t *out)
 {
     const float across[2] = {1 - p->right, p->right}, down[2] = {1 - p->down, p->down};
@@ -150,14 +129,14 @@ static void mix_border(const struct st_view *in, const struct place *p, const ui
     for (int32_t k = 0; k < 4; k++) {
         const int32_t x = p->x + k % 2, y = p->y + k / 2;
         const float weight = across[k % 2] * down[k / 2];
-        if (!inside(in, x, y))
+        if (!st_pixel_inside(in, x, y))
             continue;
         share += weight;
         for (int32_t c = 0; c < in->channels; c++)
-            sum[c] += weight * pixel_at(in, x, y)[c];
+            sum[c] += weight * st_pixel_at(in, x, y)[c];
     }
     for (int32_t c = 0; c < in->channels; c++)
-        out[c] = rounded((sum[c] - fill[c]) * share + fill[c]);
+        out[c] = st_pixel_rounded((sum[c] - fill[c]) * share + fill[c]);
 }
 
 static void mix_row(const struct st_view *in, const float *right, const float *down, int32_t y,
@@ -165,7 +144,7 @@ static void mix_row(const struct st_view *in, const float *right, const float *d
 {
     for (int32_t x = 0; x < in->width; x++, out += in->channels) {
         const float step_x = floorf(right[x]), step_y = floorf(down[x]);
-        const struct place p = {x + (int32_t)step_x, y + (int32_t)step_y, right[x] - step_x,
+        const struct st_pixel_place p = {x + (int32_t)step_x, y + (int32_t)step_y, right[x] - step_x,
                                 down[x] - step_y};
         if (p.x >= 0 && p.x < in->width - 1 && p.y >= 0 && p.y < in->height - 1)
             mix_inside(in, &p, out);
@@ -180,8 +159,8 @@ static void choose_row(const struct st_view *in, const float *right, const float
     for (int32_t x = 0; x < in->width; x++, out += in->channels) {
         const int32_t from_x = (int32_t)rint((double)x + right[x]);
         const int32_t from_y = (int32_t)rint((double)y + down[x]);
-        if (inside(in, from_x, from_y))
-            memcpy(out, pixel_at(in, from_x, from_y), (size_t)in->channels);
+        if (st_pixel_inside(in, from_x, from_y))
+            memcpy(out, st_pixel_at(in, from_x, from_y), (size_t)in->channels);
         else
             memcpy(out, fill, (size_t)in->channels);
     }

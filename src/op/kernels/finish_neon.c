@@ -47,8 +47,10 @@ ST_INLINE float32x4_t apply(uint32x4_t x, struct numbers n, enum st_formula form
         return vfmaq_f32(n.add, vcvtq_f32_u32(x), n.high);
     if (formula == ST_FORMULA_PRODUCT)
         return vmulq_f32(vaddq_f32(vcvtq_f32_u32(x), n.add), n.high);
-    const float32x4_t part = vcvtq_n_f32_u32(x, 8);
-    const float32x4_t scaled = vfmaq_f32(part, part, vdupq_n_f32(1.0f / 255));
+    const float32x4_t part = vcvtq_n_f32_u32(x, 8), level = vdupq_n_f32(1.0f / 255);
+    const float32x4_t scaled = formula == ST_FORMULA_NORMALIZE_PRODUCT
+                                   ? vmulq_f32(vcvtq_f32_u32(x), level)
+                                   : vfmaq_f32(part, part, level);
     if (formula == ST_FORMULA_SCALE)
         return scaled;
     const float32x4_t centred = vaddq_f32(scaled, n.add);

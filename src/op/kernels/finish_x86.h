@@ -31,8 +31,9 @@ ST_INLINE floats apply(vector x, struct numbers n, enum st_formula formula)
         return V(fmadd_ps)(value, n.high, n.add);
     if (formula == ST_FORMULA_PRODUCT)
         return V(mul_ps)(V(add_ps)(value, n.add), n.high);
-    const floats part = V(mul_ps)(value, V(set1_ps)(1.0f / 256));
-    const floats scaled = V(fmadd_ps)(part, V(set1_ps)(1.0f / 255), part);
+    const bool product = formula == ST_FORMULA_NORMALIZE_PRODUCT;
+    const floats level = V(set1_ps)(1.0f / 255), part = V(mul_ps)(value, V(set1_ps)(1.0f / 256));
+    const floats scaled = product ? V(mul_ps)(value, level) : V(fmadd_ps)(part, level, part);
     if (formula == ST_FORMULA_SCALE)
         return scaled;
     const floats centred = V(add_ps)(scaled, n.add);

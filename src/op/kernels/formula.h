@@ -18,6 +18,7 @@ enum st_formula {
     ST_FORMULA_TABLE,     /* no formula: look it up */
     ST_FORMULA_SCALE,     /* x / 255, as X + X * (1/255) with X = x / 256 */
     ST_FORMULA_NORMALIZE, /* (x / 255 + add) / std, divided as t * high + t * low, 1/std = high + low */
+    ST_FORMULA_NORMALIZE_PRODUCT, /* likewise, with x * (1/255) */
     ST_FORMULA_LINE,      /* x * high + add, fused: exact enough where the output is a 16-bit type */
     ST_FORMULA_PRODUCT,   /* (x + add) * high */
 };

@@ -68,6 +68,8 @@ ST_INLINE void st_finish_planes_or_not(const struct st_finish_ways ways, const s
         st_convert_type(ways.convert, f, out, plane, in, width, ST_FORMULA_SCALE, mirror);
     else if (f->formula == ST_FORMULA_NORMALIZE)
         st_convert_type(ways.convert, f, out, plane, in, width, ST_FORMULA_NORMALIZE, mirror);
+    else if (f->formula == ST_FORMULA_NORMALIZE_PRODUCT)
+        st_convert_type(ways.convert, f, out, plane, in, width, ST_FORMULA_NORMALIZE_PRODUCT, mirror);
     else if (f->formula == ST_FORMULA_PRODUCT)
         st_convert_type(ways.convert, f, out, plane, in, width, ST_FORMULA_PRODUCT, mirror);
     else

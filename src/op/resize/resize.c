@@ -83,8 +83,7 @@ static void sink_done(const struct sink *sink, const struct st_kernels *kernels,
 {
     if (sink->view)
         return;
-    st_finish_row(sink->finish, kernels, row, sink->mirror, sink->flip ? sink->height - 1 - y : y,
-                  sink->place);
+    st_finish_row(sink->finish, kernels, row, sink->mirror, sink->flip, y, sink->place);
 }
 
 /* Allocates `count` rows of `bytes` bytes, each aligned and padded for vectors that overshoot. */

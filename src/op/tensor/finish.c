@@ -99,7 +99,8 @@ static float formula_value(enum st_formula formula, const struct st_lanes *lanes
     if (formula == ST_FORMULA_PRODUCT)
         return ((float)x + lanes->add[lane]) * lanes->high[lane];
     const float part = (float)x / 256;
-    const float scaled = fmaf(part, 1.0f / 255, part);
+    const float scaled = formula == ST_FORMULA_NORMALIZE_PRODUCT ? (float)x * (1.0f / 255)
+                                                                 : fmaf(part, 1.0f / 255, part);
     if (formula == ST_FORMULA_SCALE)
         return scaled;
     const float centred = scaled + lanes->add[lane];
@@ -151,7 +152,9 @@ static void choose_formula(struct st_finish *f, const struct st_finish_spec *spe
         f->formula = ST_FORMULA_LINE;
         return;
     }
-    const enum st_formula exact = spec->steps ? ST_FORMULA_NORMALIZE : ST_FORMULA_SCALE;
+    const enum st_formula normalize =
+        spec->by_product ? ST_FORMULA_NORMALIZE_PRODUCT : ST_FORMULA_NORMALIZE;
+    const enum st_formula exact = spec->steps ? normalize : ST_FORMULA_SCALE;
     set_lanes(f, spec, exact);
     if (formula_holds(f, exact))
         f->formula = exact;
@@ -211,18 +214,25 @@ int st_finish_init(struct st_finish *finish, const struct st_finish_spec *spec, 
 /* ---- writing ----------------------------------------------------------------------------------- */
 
 void st_finish_row(const struct st_finish *f, const struct st_kernels *kernels, const uint8_t *row,
-                   bool mirror, int32_t y, const struct st_place *place)
+                   bool mirror, bool flip, int32_t y, const struct st_place *place)
 {
-    const size_t pixel = (size_t)y * (size_t)place->width;
-    const size_t plane = (size_t)place->width * (size_t)place->height * f->element;
-    const size_t at = pixel * f->element * (f->layout == STOKER_LAYOUT_NHWC ? (size_t)f->channels : 1);
-    kernels->finish(f, (uint8_t *)place->data + at, plane, row, place->width, mirror);
+    const bool planes = f->layout == STOKER_LAYOUT_NCHW;
+    const size_t bytes = (size_t)place->width * f->element * (planes ? 1 : (size_t)f->channels);
+    const size_t plane = bytes * (size_t)place->height;
+    const int32_t to = flip ? place->height - 1 - y : y;
+    const int32_t next = flip ? to - ST_ROWS_AHEAD : to + ST_ROWS_AHEAD;
+    uint8_t *data = place->data;
+    const int32_t parts = next < 0 || next >= place->height ? 0 : planes ? f->channels : 1;
+    for (int32_t c = 0; c < parts; c++)
+        st_fetch_to_write(data + (size_t)c * plane + (size_t)next * bytes, bytes);
+    kernels->finish(f, data + (size_t)to * bytes, plane, row, place->width, mirror);
 }
 
 void st_finish_view(const struct st_finish *finish, const struct st_kernels *kernels,
                     const struct st_view *pixels, bool mirror, bool flip, const struct st_place *place)
 {
-    for (int32_t y = 0; y < pixels->height; y++)
-        st_finish_row(finish, kernels, st_row(pixels, y), mirror, flip ? place->height - 1 - y : y,
-                      place);
+    for (int32_t y = 0; y < pixels->height; y++) {
+        st_view_ahead(pixels, y);
+        st_finish_row(finish, kernels, st_row(pixels, y), mirror, flip, y, place);
+    }
 }

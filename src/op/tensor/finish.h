@@ -47,8 +47,8 @@ struct st_place {
 /* Writes pixels to their destination, mirrored or flipped if requested. */
 void st_finish_view(const struct st_finish *finish, const struct st_kernels *kernels,
                     const struct st_view *pixels, bool mirror, bool flip, const struct st_place *place);
-/* Writes one row of pixels to row `y` of the destination. */
+/* Writes row `y` of an image to the destination of the image that is mirrored or flipped. */
 void st_finish_row(const struct st_finish *finish, const struct st_kernels *kernels, const uint8_t *row,
-                   bool mirror, int32_t y, const struct st_place *place);
+                   bool mirror, bool flip, int32_t y, const struct st_place *place);
 
 #endif
