@@ -27,6 +27,7 @@
     X(albu_equalize) X(albu_shift_hsv) X(albu_jitter) X(albu_grey) X(albu_drop_channels) X(albu_noise) \
     X(albu_box_blur) X(albu_median_blur) X(albu_sharpen) X(albu_emboss) X(albu_gaussian_blur) \
     X(albu_motion_blur) X(albu_clahe) X(albu_downscale) X(albu_iso_noise) \
+    X(crop_borders) X(drop_stripes) X(shuffle_tiles) \
     X(albu_multiply) X(albu_tone_curve) X(albu_salt_and_pepper) X(albu_drop_pixels) \
     X(random_channel_permutation) X(random_photometric_distort) \
     X(views) X(by_view) \

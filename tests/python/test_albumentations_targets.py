@@ -146,6 +146,8 @@ DRAWN = {
     "scale": [A.RandomScale(0.5, interpolation=NEAREST), A.SmallestMaxSize([40, 50], interpolation=NEAREST)],
     "pad": [A.PadIfNeeded(120, 120, position="random", fill=3, fill_mask=3), A.RandomCrop(110, 100)],
     "holes": [A.CoarseDropout((2, 5), (3, 9), (2, 4), fill=7, fill_mask=7, p=0.9)],
+    "stripes": [A.XYMasking((0, 2), (1, 3), (2, 9), (1, 5), fill=7, fill_mask=7, p=0.9)],
+    "tiles": [A.RandomGridShuffle((3, 4), p=0.9), A.RandomCropFromBorders(0.3, 0.1, 0.2, 0.3)],
     "by the mask": [A.HorizontalFlip(), A.OneOf([A.CropNonEmptyMaskIfExists(30, 20), A.RandomCrop(25, 31)]), A.D4()],
     "grid": [A.GridDropout(0.3, unit_size_range=(4, 9), fill=7, fill_mask=7, p=0.9)],
     "mirror": [A.PadIfNeeded(120, 120, border_mode=cv2.BORDER_REFLECT_101), A.SomeOf([A.VerticalFlip(), A.Transpose(p=1)], 1)],
@@ -162,6 +164,27 @@ def test_all_parts_have_one_draw(tmp_path, name):
     for image, mask in found:
         assert torch.equal(image, mask.expand_as(image))
     assert len({tuple(mask.shape) + (mask.numpy().tobytes(),) for _, mask in found}) == len(masks)
+
+
+def test_key_points_move_with_their_tiles(tmp_path):
+    """Each is in the middle of a pixel that says where it was."""
+    image = coordinates(23, 17)
+    x, y = (image[:, :, k].astype(np.float32) - 0.5 for k in (0, 1))
+    points = np.stack([x, y], 2).reshape(-1, 1, 2)
+    path = write(tmp_path / "a.tar", [(png(image), npy(points))] * 5, ("png", "points.npy"))
+    point_params = A.KeypointParams("xy", remove_invisible=False)
+    steps = [A.RandomGridShuffle((4, 3), p=1), A.RandomCropFromBorders(0.2, 0.2, 0.2, 0.2)]
+    moved = 0
+    for made, found in rows(path, A.Compose([*steps, ToTensorV2()], keypoint_params=point_params), ("png", "points.npy"), keypoints="points.npy"):
+        places, height, width = found.numpy().reshape(-1, 2), *made.shape[1:]
+        inside = (places > 0).all(1) & (places < [width, height]).all(1)
+        assert inside.sum() == height * width
+        columns, lines = np.floor(places[inside]).astype(int).T
+        assert np.array_equal(made.numpy()[:2, lines, columns].T - 0.5, points.reshape(-1, 2)[inside])
+        moved += np.count_nonzero(places != points.reshape(-1, 2))
+    assert moved > 100
+    with pytest.raises(Blocked, match="boxes would be cut apart"):
+        T.pipeline_text(A.Compose([A.RandomGridShuffle()], bbox_params=A.BboxParams("pascal_voc")))
 
 
 ORIGIN = coordinates(9, 7)  # says where a part of it begins

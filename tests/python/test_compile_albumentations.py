@@ -204,6 +204,11 @@ DRAWN = {
     "scale": ([A.RandomScale((-0.5, 0.4), p=0.8)], 10),
     "resized crop": ([A.RandomResizedCrop((3, 3), scale=(0.2, 0.6), interpolation=cv2.INTER_NEAREST)], None),
     "grid": ([A.GridDropout(random_offset=False, holes_number_xy=(2, 3), p=1)], 6),
+    "borders": ([A.RandomCropFromBorders(0.3, 0.2, 0.5, 0.4)], None),
+    "wide borders": ([A.RandomCropFromBorders(0.8, 0.0, 0.0, 0.9, p=0.5)], None),
+    "tiles": ([A.RandomGridShuffle((2, 3), p=1)], 16),
+    "a row of tiles": ([A.RandomGridShuffle((1, 7), p=1), A.CenterCrop(1, 2)], 42),
+    "more tiles than pixels": ([A.RandomGridShuffle((8, 2), p=1), A.CenterCrop(3, 1)], None),
     "in a row": ([A.Sequential([A.HorizontalFlip(p=0.5), A.Transpose(p=1)], p=0.5)], 3),
 }
 
@@ -246,6 +251,8 @@ SPREAD = {
     "coloured grid": A.GridDropout(0.3, unit_size_range=(9, 14), fill="random_uniform", p=1),
     "shifted grid": A.GridDropout(0.8, unit_size_range=(7, 20), random_offset=False, shift_xy=(2, 1), fill="random", p=1),
     "holes": A.CoarseDropout((1, 4), (3, 20), (5, 9), p=1),
+    "stripes": A.XYMasking((0, 3), (1, 2), (3, 20), (0, 7), fill=255, p=1),
+    "coloured stripes": A.XYMasking((2, 2), 0, (30, 40), 0, fill="random_uniform", p=1),
     "relative holes": A.CoarseDropout((2, 3), (0.1, 0.6), (0.3, 0.4), fill=255, p=1),
     "coloured holes": A.CoarseDropout((1, 1), (50, 50), (70, 70), fill="random_uniform", p=1),
     "noisy holes": A.CoarseDropout((1, 2), (40, 50), (60, 70), fill="random", p=1),

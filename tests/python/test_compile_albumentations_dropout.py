@@ -50,6 +50,7 @@ STEPS = {
     "all": A.CoarseDropout((1, 1), (0.98, 0.999), (0.98, 0.999), fill_mask=0, p=1),
     "grid": A.GridDropout(0.6, fill_mask=0, p=1),
     "fine grid": A.GridDropout(0.9, unit_size_range=(2, 5), random_offset=False, shift_xy=(0, 0), fill_mask=0, p=1),
+    "stripes": A.XYMasking((1, 2), (0, 2), (0, 1), (0, 1), fill_mask=0, p=1),
     "one cell": A.GridDropout(0.8, holes_number_xy=(1, 1), fill_mask=0, p=1),
 }
 LIMITS = [{}, {"min_area": 20}, {"min_visibility": 0.4}, {"min_visibility": 0.2, "min_width": 3, "clip": True}]

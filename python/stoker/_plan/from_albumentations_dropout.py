@@ -60,5 +60,12 @@ def _grid_dropout(t: Any) -> Transform:
     return EngineOp("drop_grid", **options, fill=_fill(t), **_targets(t))
 
 
+def _stripes(t: Any) -> Transform:
+    ranges = {"columns": "num_masks_x", "rows": "num_masks_y", "width": "mask_x_length", "height": "mask_y_length"}
+    options = {ours: [integer(t, name, value, 0, _HOLES) for value in several(t, name, 2)] for ours, name in ranges.items()}
+    return EngineOp("drop_stripes", **options, fill=_fill(t), **_targets(t))
+
+
 register("CoarseDropout", _coarse_dropout)
 register("GridDropout", _grid_dropout)
+register("XYMasking", _stripes)

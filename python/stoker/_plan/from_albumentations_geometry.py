@@ -13,6 +13,7 @@ from .._steps.engine_op import EngineOp
 from .from_albumentations import MakesFloats, ToTensor, cannot, integer, is_on, number, register, several, whole
 
 _SIDE = 1 << 20  # pixels at most
+_TILES = 256  # along a side
 _IGNORED = 16  # numbers of masks
 _BORDERS = {0: "constant", 1: "edge", 2: "symmetric", 4: "reflect"}  # OpenCV's numbers; 3 is "wrap"
 _POSITIONS = ("center", "top_left", "top_right", "bottom_left", "bottom_right", "random")
@@ -101,6 +102,17 @@ def _pad_if_needed(t: Any) -> Transform:
     return EngineOp("pad_if_needed", **sizes, position=_position(t, "position"), **border(t))
 
 
+def _crop_borders(t: Any) -> Transform:
+    return EngineOp("crop_borders", **{side: number(t, f"crop_{side}", 0, 1) for side in ("left", "top", "right", "bottom")})
+
+
+def _shuffle_tiles(t: Any) -> Transform:
+    if "bboxes" in (getattr(t, "processors", None) or {}):
+        raise cannot(t, "boxes would be cut apart")
+    rows, columns = (integer(t, "grid", value, 1, _TILES) for value in several(t, "grid", 2))
+    return EngineOp("shuffle_tiles", rows=rows, columns=columns)
+
+
 def _pad(t: Any) -> Transform:
     """One number, one for each axis, or left, top, right and bottom."""
     given = t.padding if isinstance(t.padding, (tuple, list)) else [t.padding]
@@ -160,6 +172,8 @@ register("Normalize", _normalize)
 register("Pad", _pad)
 register("PadIfNeeded", _pad_if_needed)
 register("RandomCrop", _random_crop)
+register("RandomCropFromBorders", _crop_borders)
+register("RandomGridShuffle", _shuffle_tiles)
 register("RandomRotate90", lambda t: turn(1, 8, 3, 6))
 register("SquareSymmetry", lambda t: turn(*range(1, 9)))
 register("ToFloat", _to_float)

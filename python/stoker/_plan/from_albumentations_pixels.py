@@ -320,7 +320,7 @@ def _downscale(t: Any) -> Transform:
 def _compression(t: Any) -> Transform:
     """Albumentations gives OpenCV, whose first channel is blue, arrays whose first channel is red."""
     if t.compression_type != "jpeg":
-        raise cannot(t, f"compression_type={t.compression_type!r}")
+        raise cannot(t, f"compression_type={t.compression_type!r}: the engine has the loss of JPEGs alone")
     limits = _whole_range(t, "quality_range", 1, 100)
     fixed = (*range(1, 100, 7), 49, 51, 100)
 

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "op/geometry/holes.h"
+#include "op/geometry/split.h"
 
 #include <math.h>
 
@@ -94,19 +95,6 @@ static void draw_grid(const struct drop_grid *d, struct st_rng *rng, int32_t wid
         *rows = 0;
 }
 
-/* Where cells begin, and where the last one ends. All are of one length, but the pixels that are left
- * over go to cells that are drawn. */
-static void split(int32_t *begin, int32_t cells, int32_t length, struct st_rng *rng)
-{
-    int32_t longer = length % cells;
-    begin[0] = 0;
-    for (int32_t k = 0; k < cells; k++) {
-        const bool chosen = st_rng_below(rng, (uint64_t)(cells - k)) < (uint64_t)longer;
-        begin[k + 1] = begin[k] + length / cells + chosen;
-        longer -= chosen;
-    }
-}
-
 /* Where the hole of a cell begins along an axis, and its length. */
 static uint32_t place(const struct drop_grid *d, struct st_rng *rng, const int32_t *begin, int32_t end,
                       int axis, uint32_t *length)
@@ -137,8 +125,8 @@ static int run(const void *self, struct st_rng *rng, struct st_image *image, str
     int32_t *xs = st_arena_take(arena, ((uint64_t)columns + 1) * sizeof *xs);
     if (!holes || !ys || !xs)
         return st_fail(err, STOKER_ENOMEM, "%s: out of memory", NAME);
-    split(ys, rows, height, rng);
-    split(xs, columns, width, rng);
+    st_split_evenly(ys, rows, height, rng);
+    st_split_evenly(xs, columns, width, rng);
     for (int32_t y = 0; y < rows; y++)
         for (int32_t x = 0; x < columns; x++, hole++) {
             hole->x = place(d, rng, xs + x, width, 0, &hole->width);
