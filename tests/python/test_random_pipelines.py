@@ -12,8 +12,10 @@ import pytest
 import stoker
 import torch
 import torch.utils.data as tud
-from random_pipelines import pipeline
+from random_pipelines import pipeline, scaled
+from torchvision import transforms as V1
 from torchvision.datasets import ImageFolder
+from torchvision.transforms import v2
 
 SIZES = [(47, 33), (64, 40), (35, 61)]
 
@@ -69,6 +71,23 @@ def test_in_own_datasets(tree, first):
         data = Own(tree, pipeline(seed, fixed=False))
         theirs = results(lambda: tud.DataLoader(data, 2, collate_fn=images_of))  # noqa: B023
         same(results(lambda: stoker.DataLoader(data, 2, collate_fn=images_of)), theirs, (seed, data.transform))  # noqa: B023
+
+
+def test_crops_of_floats_that_need_a_border(tree):
+    """Outside of the image is 0, which Normalize makes of no byte; where images are large enough, that does not matter."""
+    norm = [v2.ToImage(), v2.ToDtype(torch.float32, scale=True), v2.Normalize([0.4] * 3, [0.3] * 3)]
+    for steps, where in (
+        ([v2.Resize((54, 17)), *norm, v2.CenterCrop(28)], "Python"),
+        ([v2.Resize(30), *norm, v2.RandomHorizontalFlip(1.0), v2.CenterCrop(28)], "engine"),
+        ([v2.Resize(30), v2.RandomRotation((20, 20), expand=True), *norm, v2.CenterCrop(28)], "Python"),
+        ([v2.Resize((54, 17)), *norm[:2], v2.CenterCrop(28), norm[2]], "engine"),
+        ([V1.ToTensor(), V1.Lambda(scaled), V1.CenterCrop(40)], "Python"),
+    ):
+        transform = v2.Compose(steps)
+        loader = stoker.DataLoader(stoker.datasets.ImageFolder(tree, transform), 2, num_workers=0)
+        assert loader.explain().rows[0].where.startswith("engine") == (where == "engine"), transform
+        theirs = results(lambda: tud.DataLoader(ImageFolder(tree, transform), 2, collate_fn=images_of))  # noqa: B023
+        same(results(lambda: (images for images, _ in loader)), theirs, transform)  # noqa: B023
 
 
 @pytest.mark.parametrize("first", range(100, 124, 8))
