@@ -117,6 +117,6 @@ def _of_tables(root: str, images: list[dict[str, Any]], objects: list[dict[str, 
     labels = sorted({each["category_id"] for each in objects})
     categories = [{"id": label, "name": str(label)} for label in labels]
     with tempfile.NamedTemporaryFile("w", suffix=".json", prefix="stoker-") as file:
-        json.dump({"images": images, "categories": categories, "annotations": objects}, file, allow_nan=False)
+        file.write(json.dumps({"images": images, "categories": categories, "annotations": objects}, allow_nan=False))
         file.flush()
         return _ext.Dataset.from_pairs(root, file.name, layout="coco")

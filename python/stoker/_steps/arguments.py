@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import enum
+import math
 import numbers
 import warnings
 from collections.abc import Sequence
@@ -69,6 +70,8 @@ def op(name: str, **params: Any) -> str:
 def pair(size: Any, message: str) -> Any:
     if isinstance(size, str) or not (isinstance(size, numbers.Number) or hasattr(size, "__len__")):
         raise TypeError(f"{message} Got {size!r}, a {type(size).__name__}")
+    if isinstance(size, numbers.Real) and not math.isfinite(size):
+        raise ValueError(f"{message} Got {size!r}")
     if isinstance(size, numbers.Number):
         return int(size), int(size)  # type: ignore[call-overload]
     if isinstance(size, Sequence) and len(size) == 1:

@@ -18,6 +18,7 @@ from .._base.unmodified import as_of_library, changes_of_step
 from . import single
 from .arguments import op
 from .blockers import TRANSFORM, Blocked, Blocker
+from .late_crops import refuse_late_crops
 from .mix import is_of_batches
 
 _calls = itertools.count()
@@ -138,6 +139,7 @@ class Compose(Transform):
         parts: list[str] = []
         deferred = is_tensor = is_array = False
         _refuse_other_arithmetic(self.transforms)
+        refuse_late_crops(self.transforms)
         steps = list(flat(self.transforms))
         if len(steps) > 1 and any(step._makes_views for step in steps):
             raise Blocked([Blocker(TRANSFORM, "a step that makes several views has others beside it", "let it call them")])
