@@ -20,7 +20,7 @@ from torchvision import transforms as T
 PACKAGES = []
 NOTE = "loader of one worker; batches of tensors"
 BATCH = 16
-ROUNDS = 16  # of the images in memory, in an epoch: starting one is not what is measured
+ROUNDS = 64  # of the images in memory, in an epoch: starting one is not what is measured
 
 
 def in_memory(images, transform):

@@ -150,24 +150,35 @@ static struct axis main_run(const struct axis *axis, int32_t *start)
 
 /* ---- pixels ------------------------------------------------------------------------------------- */
 
-static void put_each(uint8_t *to, const uint8_t *row, const struct axis *columns, int32_t begin,
-                     int32_t end, uint32_t first, const uint8_t *fill, size_t channels)
+/* Of three channels, a word at a time: its fourth byte is the next pixel's, which follows. Nothing
+ * behind the row's last pixel is read. */
+static void put_three(uint8_t *to, const uint8_t *row, const struct axis *columns, int32_t begin,
+                      int32_t end, struct st_region corner, const uint8_t *fill)
 {
+    const int32_t last = (int32_t)(corner.x + corner.width - 1);
     for (int32_t x = begin; x < end; x++) {
         const int32_t from = columns->from[x];
-        const uint8_t *pixel = from == FILL ? fill : row + ((uint32_t)from - first) * channels;
-        for (size_t c = 0; c < channels; c++)
-            to[(size_t)x * channels + c] = pixel[c];
+        const uint8_t *pixel = from == FILL ? fill : row + (size_t)((uint32_t)from - corner.x) * 3;
+        if (x < end - 1 && from != last)
+            memcpy(to + (size_t)x * 3, pixel, 4);
+        else
+            memcpy(to + (size_t)x * 3, pixel, 3);
     }
 }
 
 static void put_pixels(uint8_t *to, const uint8_t *row, const struct axis *columns, int32_t begin,
-                       int32_t end, uint32_t first, const uint8_t *fill, size_t channels)
+                       int32_t end, struct st_region corner, const uint8_t *fill, size_t channels)
 {
-    if (channels == 3) /* a constant where it is inlined */
-        put_each(to, row, columns, begin, end, first, fill, 3);
-    else
-        put_each(to, row, columns, begin, end, first, fill, channels);
+    if (channels == 3) {
+        put_three(to, row, columns, begin, end, corner, fill);
+        return;
+    }
+    for (int32_t x = begin; x < end; x++) {
+        const int32_t from = columns->from[x];
+        const uint8_t *pixel = from == FILL ? fill : row + ((uint32_t)from - corner.x) * channels;
+        for (size_t c = 0; c < channels; c++)
+            to[(size_t)x * channels + c] = pixel[c];
+    }
 }
 
 /* Copies what is filled already behind it, twice as much each time. */
@@ -181,7 +192,7 @@ static void fill_row(uint8_t *row, int32_t width, const uint8_t *fill, size_t ch
     }
 }
 
-/* `in` starts at `corner` of the image that the axes refer to. */
+/* `in` is `corner` of the image that the axes refer to. */
 static void compose(const struct st_view *out, const struct st_view *in, struct st_region corner,
                     const struct axis *columns, const struct axis *rows, const uint8_t *fill)
 {
@@ -195,10 +206,11 @@ static void compose(const struct st_view *out, const struct st_view *in, struct 
             continue;
         }
         const uint8_t *row = st_row(in, rows->from[y] - (int32_t)corner.y);
-        put_pixels(to, row, columns, 0, start, corner.x, fill, channels);
+        st_view_ahead(in, rows->from[y] - (int32_t)corner.y);
+        put_pixels(to, row, columns, 0, start, corner, fill, channels);
         memcpy(to + (size_t)start * channels, row + ((uint32_t)run.from[0] - corner.x) * channels,
                (size_t)run.count * channels);
-        put_pixels(to, row, columns, start + run.count, columns->count, corner.x, fill, channels);
+        put_pixels(to, row, columns, start + run.count, columns->count, corner, fill, channels);
     }
 }
 

@@ -27,13 +27,21 @@ ST_INLINE void across_units(const struct st_pairs *plan, uint8_t *const *out, co
                             int32_t pairs, int32_t channels)
 {
     const uint8_t *data = plan->data;
-    for (int32_t u = 0; u < plan->units; u++, data += plan->unit_size) {
-        const int32_t left = plan->values - u * 8;
-        uint64_t done[ROWS];
-        save(done, unit_rows((const struct st_unit *)data, in, pairs, channels));
-        for (int r = 0; r < ROWS; r++)
-            memcpy(out[r] + u * 8, &done[r], left < 8 ? (size_t)left : 8);
+    int32_t at = 0;
+    for (; at + VALUES <= plan->values; at += VALUES, data += plan->unit_size) {
+        const __m256i done = unit_rows((const struct st_unit *)data, in, pairs, channels);
+        const __m128i first = _mm256_castsi256_si128(done), second = _mm256_extracti128_si256(done, 1);
+        _mm_storel_epi64((__m128i *)(out[0] + at), first);
+        _mm_storeh_pi((__m64 *)(out[1] + at), _mm_castsi128_ps(first));
+        _mm_storel_epi64((__m128i *)(out[2] + at), second);
+        _mm_storeh_pi((__m64 *)(out[3] + at), _mm_castsi128_ps(second));
     }
+    if (at == plan->values)
+        return;
+    uint64_t done[ROWS];
+    save(done, unit_rows((const struct st_unit *)data, in, pairs, channels));
+    for (int r = 0; r < ROWS; r++)
+        memcpy(out[r] + at, &done[r], (size_t)(plan->values - at));
 }
 
 /* ---- horizontal, many taps --------------------------------------------------------------------- */
