@@ -374,6 +374,10 @@ bool dr_process_sample(struct dr_process_watched *process, uint64_t now_ns)
     add_ended_threads(process, rate((line.user + line.system) / hertz, &process->ticks, seconds));
     process->row[DR_P_MAJOR_FAULTS] = rate(line.faults, &process->faults, seconds);
     process->row[DR_P_MAIN_DISK] = line.state == 'D';
+    if (line.state != 'R')
+        dr_process_waits(process);
+    else
+        process->row[DR_P_MAIN_LOCK] = process->row[DR_P_MAIN_SOCKET] = 0;
     process->row[DR_P_THREADS] = line.threads;
     process->row[DR_P_RSS] = line.pages * (double)sysconf(_SC_PAGESIZE);
     sample_io(process, seconds);

@@ -19,6 +19,7 @@ static const struct {
     FROM("step.outliers", outlier_share),
     FROM("step.costs", save_steps),
     FROM("sampler", sampler),
+    FROM("main.lock", worker_lock),
     FROM("batch.seconds", batch_mean),
     FROM("batch.stages", stage_share[DR_STAGE_READ]),
     FROM("batch.opens", opens_per_sample),

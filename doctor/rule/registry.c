@@ -38,6 +38,7 @@
     X(decompress)                                                                                       \
     X(collate)                                                                                          \
     X(sampler)                                                                                          \
+    X(lock)                                                                                             \
     X(launch)                                                                                           \
     X(sync)                                                                                             \
     X(memory_room)                                                                                      \

@@ -5,9 +5,11 @@
 #include "doctor/record/watched.h"
 #include "tap.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,6 +34,36 @@ static void process(int pid, int parent, char state, long on_ms, long queue_ms)
     put(path, text);
     snprintf(path, sizeof path, "/proc/%d/smaps_rollup", pid);
     put(path, "00400000-7ff [rollup]\nRss: 9 kB\nPrivate_Clean:  3 kB\nPrivate_Dirty: 5 kB\n");
+}
+
+/* As /proc/PID/syscall shows them: number, six arguments, stack pointer, program counter. */
+static enum dr_wait wait_of(long call, unsigned long second)
+{
+    char text[128];
+    snprintf(text, sizeof text, "%ld 0x3 0x%lx 0x0 0x0 0x0 0x0 0x7ffd 0x7f00\n", call, second);
+    return dr_wait_of(text);
+}
+
+static void check_waits(void)
+{
+#ifdef SYS_flock
+    ok(wait_of(SYS_flock, 2) == DR_WAIT_LOCK, "flock");
+#endif
+#ifdef SYS_fcntl
+    ok(wait_of(SYS_fcntl, F_SETLKW) == DR_WAIT_LOCK && wait_of(SYS_fcntl, F_SETFL) == DR_WAIT_NONE,
+       "fcntl that waits for a lock");
+#endif
+#ifdef SYS_futex
+    ok(wait_of(SYS_futex, 0x109) == DR_WAIT_LOCK && wait_of(SYS_futex, 0x0) == DR_WAIT_LOCK &&
+           wait_of(SYS_futex, 0x189) == DR_WAIT_NONE && wait_of(SYS_futex, 0x80) == DR_WAIT_NONE,
+       "futexes of several processes, not those of threads");
+#endif
+#ifdef SYS_recvfrom
+    ok(wait_of(SYS_recvfrom, 0x4000) == DR_WAIT_SOCKET, "recv");
+#endif
+    ok(wait_of(SYS_read, 0x4000) == DR_WAIT_NONE && dr_wait_of("running\n") == DR_WAIT_NONE &&
+           dr_wait_of("-1 0x7ffd 0x7f00\n") == DR_WAIT_NONE && dr_wait_of("") == DR_WAIT_NONE,
+       "anything else");
 }
 
 static void check_made_up(void)
@@ -182,6 +214,7 @@ int main(void)
 {
     if (!mkdtemp(root))
         return 1;
+    check_waits();
     check_made_up();
     check_growth();
     if (emulated())
