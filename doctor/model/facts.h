@@ -125,6 +125,8 @@ struct dr_facts {
                            without idle time */
     double worker_lock, worker_socket; /* shares of its time that its main thread waits for a lock of a
                                           file or between processes; for a socket */
+    double workers_at_work; /* of an iterable dataset: share of the workers that make batches, mean over
+                               the only epoch */
     double worker_children;            /* processes that workers started: how many, on average */
     double worker_idle; /* share of time in which a worker had no batch to make */
     double worker_threads, worker_busy_threads,

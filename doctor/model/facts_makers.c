@@ -142,6 +142,31 @@ static double count_workers(const struct dr_part *part)
     return count;
 }
 
+/* The mean share of the workers that still make batches: an iterable dataset may end in one worker long
+ * before it does in another. Of one epoch, since a worker that is started again begins again. */
+static double workers_at_work(const struct dr_part *part)
+{
+    const double whole = (double)part->to_ns - (double)part->from_ns;
+    double sum = 0, workers = 0;
+    for (uint32_t k = 0; k < part->run->processes; k++) {
+        const struct dr_process *process = &part->run->process[k];
+        double last = 0;
+        bool any = false;
+        if (process == part->trainer || !dr_is_maker(part, process) || process->events_lost)
+            continue;
+        for (uint64_t n = 0; n < process->event_count; n++) {
+            const struct dr_event *event = &process->events[n];
+            if (event->kind != DR_FETCH || event->loader != part->intervals.loader)
+                continue;
+            any = true;
+            last = fmax(last, (double)(event->start_ns + event->dur_ns) - (double)part->from_ns);
+        }
+        workers += any;
+        sum += any ? fmin(fmax(last, 0), whole) / whole : 0;
+    }
+    return workers >= 2 && whole > 0 ? sum / workers : NAN;
+}
+
 /* Processes that workers started, which do work that is not seen: how many exist, on average. */
 static double count_children(const struct dr_part *part)
 {
@@ -175,6 +200,9 @@ void dr_facts_makers(struct dr_part *part)
     facts->worker_lock = dr_sum_mean(&seen.lock);
     facts->worker_socket = dr_sum_mean(&seen.socket);
     facts->worker_children = count_children(part);
+    if (facts->loader.iterable && facts->loader.workers > 1 && part->intervals.count &&
+        part->intervals.all[part->intervals.count - 1].epoch == 0)
+        facts->workers_at_work = workers_at_work(part);
     if (seen.time > 0)
         facts->worker_idle = fmax(1 - seen.busy / seen.time, 0);
     const double idle = dr_known(facts->worker_idle) ? facts->worker_idle : 0;

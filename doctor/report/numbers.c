@@ -77,6 +77,7 @@ const struct dr_number dr_fact_numbers[] = {
     FACT(worker_disk, "share", "share of time a worker waits for the disk"),
     FACT(worker_lock, "share", "time of a worker waiting for a lock of a file or between processes"),
     FACT(worker_socket, "share", "time of a worker waiting for a socket"),
+    FACT(workers_at_work, "share", "workers that make batches, mean over the only epoch"),
     FACT(worker_children, "", "processes of the workers, on average"),
     FACT(worker_idle, "share", "share of time a worker is idle"),
     FACT(worker_threads, "", "threads per worker"),

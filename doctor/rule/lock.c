@@ -60,8 +60,8 @@ const struct dr_rule dr_rule_lock = {
     .symptoms = "Workers neither run nor read; they are blocked in flock(), fcntl(), or on a lock of "
                 "multiprocessing. More workers are not faster.",
     .why = "A lock lets one worker at a time through, so the throughput is that of one, however many "
-           "there are. A file lock around a cache, a lock that came with the dataset, and databases that "
-           "are opened for writing all do this.",
+           "there are. A file lock around a cache, a lock that came with the dataset, and databases "
+           "that are opened for writing all do this.",
     .fix_torch = "One file or connection per worker (open it in worker_init_fn); read-only modes "
                  "(lmdb.open(..., lock=False), SQLite's mode=ro and immutable=1).",
     .fix_stoker = "stoker.open(\"file.lmdb\"), .h5, .zip or tar: one handle for all threads, "

@@ -39,6 +39,7 @@
     X(collate)                                                                                          \
     X(sampler)                                                                                          \
     X(lock)                                                                                             \
+    X(uneven)                                                                                           \
     X(launch)                                                                                           \
     X(sync)                                                                                             \
     X(memory_room)                                                                                      \

@@ -88,6 +88,7 @@
                                         another cause */
 #define DR_HELPERS_MATTER  0.20      /* reasoned: CPU time of helping threads, relative to batches' */
 #define DR_CHILDREN        0.20      /* reasoned: more than a program that a library asks once */
+#define DR_UNEVEN          0.85      /* reasoned: workers that end together work more than 95 % */
 #define DR_SOCKET_WAITS    0.30      /* reasoned: share of a worker's time, as DR_DISK_STATE */
 #define DR_LOCK_WAITS      0.15      /* reasoned: two workers that do nothing else than use one lock
                                         wait half of their time */
