@@ -284,6 +284,8 @@ const char *dr_not_covered(const struct dr_facts *facts)
         return "a thread of the program takes the batches ahead of the training";
     if (facts->worker_children >= DR_CHILDREN)
         return "workers leave work to processes of their own";
+    if (facts->workers_at_work < DR_UNEVEN)
+        return "the dataset ends earlier in some workers than in others";
     return NULL;
 }
 

@@ -20,7 +20,7 @@ static const struct {
     {"ST220", "ST203 ST204 ST212 ST213 ST215"}, /* the cost of workers that have too little work */
     {"ST202", "ST215"},
     {"ST205", "ST203 ST204 ST213 ST223"}, /* the quota makes all of them queue */
-    {"ST232", "ST203 ST213"}, /* more workers would end earlier */
+    {"ST232", "ST203 ST213 ST223"}, /* more workers would end earlier */
     {"ST231", "ST203 ST204 ST212 ST213 ST223"},
     {"ST230", "ST202 ST203 ST204 ST212 ST213 ST220"}, /* workers do not run the sampler */
     {"ST206", "ST203 ST204 ST213 ST223"},

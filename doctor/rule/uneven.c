@@ -17,8 +17,9 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
            "of %u workers only %s make batches, averaged over the epoch: the dataset has ended in the "
            "others, whose shards are smaller or faster",
            f->loader.workers, dr_plain_text(&at_work, f->workers_at_work * f->loader.workers));
-    DR_SAY(out->advice, "divide the data by samples, not by files: itertools.islice(samples, worker.id, "
-                        "None, worker.num_workers), or shards of equal size and a multiple of num_workers");
+    DR_SAY(out->advice,
+           "divide the data by samples, not by files: itertools.islice(samples, worker.id, None, "
+           "worker.num_workers), or shards of equal size and a multiple of num_workers");
     dr_say_stoker(c, out, "stoker.open reads shards with all threads: any of them makes the next sample",
                   "stoker.open reads shards with all threads");
     dr_gain_by_share(out, 1 - f->workers_at_work, c->ceiling,
