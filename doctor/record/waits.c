@@ -6,7 +6,6 @@
 #include "doctor/record/watched.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 
@@ -77,9 +76,8 @@ enum dr_wait dr_wait_of(const char *text)
 
 void dr_process_waits(struct dr_process_watched *process)
 {
-    char path[64], text[256];
-    snprintf(path, sizeof path, "/proc/%d/syscall", process->pid);
-    if (!dr_file_once(process->root, path, text, sizeof text))
+    char text[256];
+    if (process->call < 0 || !dr_file_text(process->call, text, sizeof text))
         return;
     const enum dr_wait wait = dr_wait_of(text);
     process->row[DR_P_MAIN_LOCK] = wait == DR_WAIT_LOCK;

@@ -42,7 +42,7 @@ struct dr_process_watched {
     int pid, parent, cpu;
     char state;
     char name[64];
-    int stat, io;
+    int stat, io, call; /* files, kept open; -1 */
     int *files_left; /* file descriptors that may still be opened, for all processes together */
     struct dr_thread_watched *thread;
     uint32_t threads, room;

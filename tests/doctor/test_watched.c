@@ -32,6 +32,10 @@ static void process(int pid, int parent, char state, long on_ms, long queue_ms)
     snprintf(path, sizeof path, "/proc/%d/io", pid);
     snprintf(text, sizeof text, "rchar: %ld\nsyscr: 4\nread_bytes: %ld\n", 1000 * on_ms, 10 * on_ms);
     put(path, text);
+    snprintf(path, sizeof path, "/proc/%d/syscall", pid); /* in state D it waits for a lock of a file */
+    snprintf(text, sizeof text, "%ld 0x3 0x%x 0x0 0x0 0x0 0x0 0x7ffd 0x7f00\n", (long)SYS_fcntl,
+             state == 'D' ? (unsigned)F_SETLKW : (unsigned)F_GETFL);
+    put(path, text);
     snprintf(path, sizeof path, "/proc/%d/smaps_rollup", pid);
     put(path, "00400000-7ff [rollup]\nRss: 9 kB\nPrivate_Clean:  3 kB\nPrivate_Dirty: 5 kB\n");
 }
@@ -94,6 +98,9 @@ static void check_made_up(void)
     ok(command->pid == 100 && fabs(dr_at(row, 0, DR_P_ON_CPU) - 0.5) < 1e-6 &&
            fabs(dr_at(row, 0, DR_P_RUN_QUEUE) - 0.25) < 1e-6 && dr_at(row, 0, DR_P_MAIN_DISK) == 1,
        "half of a second on a CPU, a quarter waiting for one, in state D");
+    ok(dr_at(row, 0, DR_P_MAIN_LOCK) == 1 && dr_at(row, 0, DR_P_MAIN_SOCKET) == 0 &&
+           dr_at(&now->process[1].table, 0, DR_P_MAIN_LOCK) == 0,
+       "one waits for a lock, another does not");
     ok(dr_at(row, 0, DR_P_READ_ASKED) == 500000 && dr_at(row, 0, DR_P_READ_STORAGE) == 5000 &&
            dr_at(row, 0, DR_P_RSS) == 100.0 * (double)sysconf(_SC_PAGESIZE),
        "reads and memory");
