@@ -62,6 +62,10 @@ def _end_job(job, done: bool):
             if wanted and (READ + place == DECODE or READ + place == TRANSFORM and not job.reduced):
                 lost = int(_discarded(job, READ + place, wanted) * part)
                 events.append((DISCARDED, start, lost, READ + place, 0))
+    if job.all_cpu:  # threads of OpenMP, MKL and the like, which spin between two pieces of work
+        helpers = time.process_time_ns() - job.all_cpu - (cpu - job.cpu)
+        if helpers > dur >> 4:
+            events.append((HELPERS, start, helpers, 0, 0))
     if job.shared:
         ns, calls, used = job.shared
         events.append((SHARED, start, ns, calls, used // 1000))

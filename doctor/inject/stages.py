@@ -7,6 +7,7 @@ class _Job:
 
     __slots__ = ("active", "batch", "bytes", "calls", "cpu", "cpus", "loader", "measured", "nested", "nested_cpu", "ns")
     __slots__ += ("opened", "reduced", "samples", "sizes", "shared", "slow", "slow_index", "start", "swaps", "timed")
+    __slots__ += ("all_cpu",)
 
     def __init__(self, batch: int, loader: int) -> None:
         self.batch, self.loader, self.active, self.swaps, self.reduced = batch, loader, True, False, False
@@ -14,6 +15,7 @@ class _Job:
         self.nested = self.nested_cpu = self.opened = self.bytes = self.samples = self.timed = self.slow = 0
         self.shared = None  # ns, calls, CPU ns
         self.slow_index, self.sizes = _UNKNOWN, {}  # sizes: (stage, elements worked on) -> ns
+        self.all_cpu = time.process_time_ns() if _me is not None and _me.role == "trainer" else 0
         self.cpu, self.start = _cpu_clock(), _clock()
 
 

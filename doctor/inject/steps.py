@@ -96,7 +96,8 @@ def _queue_of(iterator) -> tuple:
     """Batches set aside, batches in the queue, and whether the next batch is set aside (-1: unknown)."""
     tasks = getattr(iterator, "_task_info", None)
     if tasks is not None:  # torch's
-        aside = len(tasks) - iterator._tasks_outstanding
+        # An iterable dataset that ends in one worker leaves requests that nobody answers.
+        aside = max(0, len(tasks) - iterator._tasks_outstanding)
         return aside, iterator._data_queue.qsize(), aside > 0 and len(tasks.get(iterator._rcvd_idx, ())) == 2
     exchange = getattr(iterator, "_exchange", None)
     if exchange is not None:  # Stoker's worker processes
@@ -174,6 +175,7 @@ def _end_next(call, iterator, data, failed) -> None:
             flags |= (_READY if at_once else 0) if there else _BEHIND if later else 0
         elif end - start < 300_000:
             flags |= _READY  # unknown, but it took no time
+        me.taken = True
         me.write(NEXT, start, end - start, batch, known.number, ready, flags | min(cpu, 0xFFFFFF) << 8)
         if stall is not None:
             _stalls.end(stall, known.number, batch, start)
@@ -422,6 +424,8 @@ def _stepped(optimizer) -> None:
         local = _local
         start = local.stepping
         if start and local.job is None and (_me is None or _me.role == "trainer"):
+            if not local.trains and _me is not None and _me.taken:
+                _say("feeder", 1)
             number = _optimizers.setdefault(id(optimizer), len(_optimizers))
             (_me or _process()).write(STEP, start, end - start, _UNKNOWN, 0, number)
         took = _clock() - end

@@ -27,6 +27,7 @@ _HEADER, _CHUNK = 4096, 2048  # header size in bytes; records whose disk space i
 _TRAINER, _WORKER = 1 << 16, 1 << 14  # records in the ring buffer
 NEXT, STALL, STEP, ITER, PIN, COPY, SYNC, SAVE, GC, EPOCH, LOG, SAMPLE = range(1, 13)
 FETCH, READ, NETWORK, DECOMPRESS, DECODE, TRANSFORM, COLLATE, PUT, OPENED, SLOWEST, DISCARDED, SHARED = range(16, 28)
+HELPERS = 28
 _READY, _BEHIND, _FIRST, _TRAINING = 1, 2, 4, 8  # of NEXT
 _PINNED, _NON_BLOCKING = 1, 2  # of COPY
 _UNKNOWN = 0xFFFFFFFF
@@ -150,6 +151,7 @@ class _Process:
         self.written, self.reserved, self.looked = 0, 0, _clock()
         self.collections = deque(maxlen=256)  # of the garbage collector, not yet written
         self.collecting = 0  # start time
+        self.taken = False  # a batch was taken
         self.path = os.path.join(_RUN, "events", str(self.pid))
         os.makedirs(os.path.dirname(self.path), exist_ok=True)
         size = _HEADER + 32 * capacity
@@ -187,7 +189,7 @@ class _Process:
                     self._reserve()
                 _RECORD.pack_into(
                     self.map, _HEADER + number % self.capacity * 32, start, dur if dur > 0 else 0, batch, kind, loader,
-                    a if a < _UNKNOWN else _UNKNOWN, b if b < _UNKNOWN else _UNKNOWN,
+                    a if 0 <= a < _UNKNOWN else _UNKNOWN, b if 0 <= b < _UNKNOWN else _UNKNOWN,
                 )  # fmt: skip
                 number += 1
             self.written = number

@@ -22,6 +22,7 @@ static void forget_all(struct dr_facts *out)
 {
     memset(out, 0, sizeof *out);
     FORGET(out, loader.batch_size, loader.objects);
+    FORGET(out, steps_seen, steps_lost);
     FORGET(out, confidence_steps, confidence_steps);
     FORGET(out, step, wait_period);
     FORGET(out, batch_mean, worker_rss);
@@ -102,6 +103,8 @@ static void facts_settings(struct dr_part *part)
         snprintf(texts[k].to, texts[k].room, "%s", text ? text : "");
     }
     loader->line = (int)count_of_loader(part, "line");
+    loader->feeder = dr_said(part->trainer, "feeder") != NULL;
+    part->facts->watch_error = dr_said(part->trainer, "watch.error");
     loader->native = flag_of_loader(part, "native", false);
     loader->stoker = loader->native || strstr(loader->class_name, "stoker") != NULL;
     loader->iterable = flag_of_loader(part, "iterable", false);

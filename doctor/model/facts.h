@@ -42,6 +42,7 @@ struct dr_settings {
         handles[512];
     char failure[512]; /* the exception that next() raised; "": none */
     int line;          /* 0: unknown */
+    bool feeder; /* a thread that takes no training steps takes the batches */
     bool native; /* Stoker's engine makes the batches */
     bool stoker; /* Stoker's loader (native or Python workers) */
     bool iterable, pin_memory, persistent, in_order, shuffle;
@@ -62,6 +63,9 @@ struct dr_facts {
     struct dr_settings loader; /* of the training loader */
     bool has_gpu; /* the stall is measured by CUDA events; otherwise it is the wait of the training
                      thread */
+    double steps_seen, steps_lost; /* calls of next() that were recorded, and those that were not:
+                                      overwritten, or after watching had ended early */
+    const char *watch_error; /* why watching the training process ended early; NULL */
     double confidence_steps; /* steps measured after the warm-up; if the run is too short: steps seen */
 
     /* steps: measured ones only, in order */
@@ -108,6 +112,8 @@ struct dr_facts {
     double pin, pin_bytes;   /* seconds and bytes per batch */
     double put;              /* = stage[DR_STAGE_PUT] */
     double shared_cpu;       /* part of batch_cpu_mean for allocating shared memory in workers */
+    double helpers_cpu;      /* CPU time of other threads of the training process while it makes a batch:
+                                they work, or spin between two pieces of work */
     double batch_cpu_fast, batch_cpu_least; /* CPU time of a batch: first percentile, minimum */
     double main_cpu_in_next; /* CPU seconds per step of the training thread inside next(): unpickling, or
                                 loading with 0 workers */
@@ -117,6 +123,11 @@ struct dr_facts {
     double worker_on_cpu, worker_run_queue, worker_blocked,
         worker_disk;    /* shares of a worker's time, of its main thread; blocked: while it made a batch,
                            without idle time */
+    double worker_lock, worker_socket; /* shares of its time that its main thread waits for a lock of a
+                                          file or between processes; for a socket */
+    double workers_at_work; /* of an iterable dataset: share of the workers that make batches, mean over
+                               the only epoch */
+    double worker_children;            /* processes that workers started: how many, on average */
     double worker_idle; /* share of time in which a worker had no batch to make */
     double worker_threads, worker_busy_threads,
         worker_cpus;              /* threads per worker; busy ones; CPUs used per worker, all threads */

@@ -17,7 +17,7 @@ struct made {
 struct tally {
     struct made *made;
     uint32_t count;
-    double samples, opens, opened_bytes, opens_sized, shared_cpu;
+    double samples, opens, opened_bytes, opens_sized, shared_cpu, helpers;
     double wall[DR_STAGES], cpu[DR_STAGES], discarded[DR_STAGES];
     bool seen[DR_STAGES], sized[DR_STAGES], opened;
     struct dr_sum slowest;
@@ -52,6 +52,9 @@ static void tally_event(struct tally *tally, const struct dr_event *event, const
         break;
     case DR_SHARED:
         tally->shared_cpu += event->b / 1e6;
+        break;
+    case DR_HELPERS:
+        tally->helpers += seconds;
         break;
     case DR_SLOWEST:
         if (batch && batch->batch == event->batch && batch->dur_ns)
@@ -153,6 +156,7 @@ int dr_facts_batches(struct dr_part *part)
     facts->batch_cpu_fast = dr_percentile(sorted, count, 0.01);
     facts->batch_cpu_least = sorted[0];
     facts->shared_cpu = fmin(tally.shared_cpu / count, facts->batch_cpu_mean);
+    facts->helpers_cpu = tally.helpers / count;
     facts->slowest_share = dr_sum_mean(&tally.slowest);
     if (tally.opened) {
         facts->opens_per_sample = dr_share(tally.opens, tally.samples);

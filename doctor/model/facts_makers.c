@@ -83,6 +83,7 @@ static void storm_names(struct dr_facts *facts, const struct dr_process *process
 }
 
 struct outside {
+    struct dr_sum lock, socket;
     struct dr_sum on_cpu, run_queue, disk, threads, busy_threads, cpus, system, private, rss, growth;
     double busy, time, alive; /* alive: makers that are there at the end */
     const struct dr_process *most;
@@ -103,6 +104,8 @@ static void look_at(struct outside *seen, const struct dr_part *part, const stru
     add_sum(&seen->on_cpu, process, rows, DR_P_MAIN_ON_CPU);
     add_sum(&seen->run_queue, process, rows, DR_P_MAIN_RUN_QUEUE);
     add_sum(&seen->disk, process, rows, DR_P_MAIN_DISK);
+    add_sum(&seen->lock, process, rows, DR_P_MAIN_LOCK);
+    add_sum(&seen->socket, process, rows, DR_P_MAIN_SOCKET);
     add_sum(&seen->threads, process, rows, DR_P_THREADS);
     add_sum(&seen->busy_threads, process, rows, DR_P_BUSY_THREADS);
     add_sum(&seen->cpus, process, rows, DR_P_ON_CPU);
@@ -139,6 +142,48 @@ static double count_workers(const struct dr_part *part)
     return count;
 }
 
+/* The mean share of the workers that still make batches: an iterable dataset may end in one worker long
+ * before it does in another. Of one epoch, since a worker that is started again begins again. */
+static double workers_at_work(const struct dr_part *part)
+{
+    const double whole = (double)part->to_ns - (double)part->from_ns;
+    double sum = 0, workers = 0;
+    for (uint32_t k = 0; k < part->run->processes; k++) {
+        const struct dr_process *process = &part->run->process[k];
+        double last = 0;
+        bool any = false;
+        if (process == part->trainer || !dr_is_maker(part, process) || process->events_lost)
+            continue;
+        for (uint64_t n = 0; n < process->event_count; n++) {
+            const struct dr_event *event = &process->events[n];
+            if (event->kind != DR_FETCH || event->loader != part->intervals.loader)
+                continue;
+            any = true;
+            last = fmax(last, (double)(event->start_ns + event->dur_ns) - (double)part->from_ns);
+        }
+        workers += any;
+        sum += any ? fmin(fmax(last, 0), whole) / whole : 0;
+    }
+    return workers >= 2 && whole > 0 ? sum / workers : NAN;
+}
+
+/* Processes that workers started, which do work that is not seen: how many exist, on average. */
+static double count_children(const struct dr_part *part)
+{
+    const double ticks = part->rows.to - part->rows.from;
+    double seen = 0;
+    for (uint32_t k = 0; k < part->run->processes; k++) {
+        const struct dr_process *child = &part->run->process[k];
+        const struct dr_rows rows = dr_rows_of(child, part->rows);
+        for (uint32_t n = 0; n < part->run->processes && rows.to > rows.from; n++) {
+            const struct dr_process *worker = &part->run->process[n];
+            if (worker != part->trainer && worker->pid == child->parent && dr_is_maker(part, worker))
+                seen += rows.to - rows.from;
+        }
+    }
+    return dr_share(seen, ticks);
+}
+
 void dr_facts_makers(struct dr_part *part)
 {
     struct dr_facts *facts = part->facts;
@@ -152,6 +197,12 @@ void dr_facts_makers(struct dr_part *part)
     facts->worker_on_cpu = dr_sum_mean(&seen.on_cpu);
     facts->worker_run_queue = dr_sum_mean(&seen.run_queue);
     facts->worker_disk = dr_sum_mean(&seen.disk);
+    facts->worker_lock = dr_sum_mean(&seen.lock);
+    facts->worker_socket = dr_sum_mean(&seen.socket);
+    facts->worker_children = count_children(part);
+    if (facts->loader.iterable && facts->loader.workers > 1 && part->intervals.count &&
+        part->intervals.all[part->intervals.count - 1].epoch == 0)
+        facts->workers_at_work = workers_at_work(part);
     if (seen.time > 0)
         facts->worker_idle = fmax(1 - seen.busy / seen.time, 0);
     const double idle = dr_known(facts->worker_idle) ? facts->worker_idle : 0;

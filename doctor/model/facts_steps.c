@@ -46,6 +46,22 @@ static void settle_stalls(struct dr_part *part)
     }
 }
 
+/* Batches that were made and taken, but whose steps are not there: their events were overwritten by
+ * later ones, or watching the training process ended early. Workers go on noting what they make. */
+static double steps_lost(const struct dr_part *part)
+{
+    double made = 0;
+    for (uint32_t k = 0; k < part->run->processes; k++) {
+        const struct dr_process *process = &part->run->process[k];
+        for (uint64_t n = 0; dr_is_maker(part, process) && n < process->event_count; n++)
+            made += process->events[n].kind == DR_FETCH &&
+                    process->events[n].loader == part->intervals.loader;
+    }
+    const double ahead = (double)part->facts->loader.workers * part->facts->loader.prefetch;
+    const bool ended = part->facts->watch_error || part->trainer->events_lost;
+    return ended && made > part->intervals.count + ahead ? made - part->intervals.count : 0;
+}
+
 /* The steps to measure; a run too short for any uses its whole time. */
 static int take_steps(struct dr_part *part)
 {
@@ -55,6 +71,8 @@ static int take_steps(struct dr_part *part)
     for (uint32_t k = 0; k < intervals->count; k++)
         ordinary += dr_is_ordinary(&intervals->all[k]);
     facts->confidence_steps = ordinary;
+    facts->steps_seen = intervals->count;
+    facts->steps_lost = steps_lost(part);
     part->rows = (struct dr_rows){0, part->run->machine.ticks};
     if (ordinary < STEPS_LEAST)
         return STOKER_OK;

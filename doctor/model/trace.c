@@ -47,6 +47,8 @@ static double watch_of(const struct dr_facts *facts)
 static double step_cpu_of(const struct dr_facts *facts)
 {
     double cpu = or_else(facts->trainer_cpus, 0) * facts->step - or_else(facts->main_cpu_in_next, 0);
+    if (!facts->loader.workers) /* part of the batch, not of the step */
+        cpu -= or_else(facts->helpers_cpu, 0);
     if (facts->loader.native)
         cpu -= or_else(facts->batch_cpu_mean, 0);
     if (facts->loader.workers)

@@ -42,7 +42,7 @@ struct dr_process_watched {
     int pid, parent, cpu;
     char state;
     char name[64];
-    int stat, io;
+    int stat, io, call; /* files, kept open; -1 */
     int *files_left; /* file descriptors that may still be opened, for all processes together */
     struct dr_thread_watched *thread;
     uint32_t threads, room;
@@ -70,6 +70,11 @@ bool dr_process_private_due(const struct dr_process_watched *process, bool worke
  * count the private ones (tens of milliseconds for a large process), so the caller decides when it is
  * worth the cost. */
 void dr_process_private(struct dr_process_watched *process, uint64_t now_ns);
+/* Fills in DR_P_MAIN_LOCK and DR_P_MAIN_SOCKET (waits.c). */
+void dr_process_waits(struct dr_process_watched *process);
+/* By the text of /proc/PID/syscall. */
+enum dr_wait { DR_WAIT_NONE, DR_WAIT_LOCK, DR_WAIT_SOCKET };
+enum dr_wait dr_wait_of(const char *text);
 void dr_process_close(struct dr_process_watched *process);
 /* The parent in /proc/PID/stat of a process that may not be ours; 0: unknown. */
 int dr_process_parent(const char *root, int pid);

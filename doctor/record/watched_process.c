@@ -92,11 +92,13 @@ bool dr_process_open(struct dr_process_watched *process, const char *root, int p
                                            .cpu = -1,
                                            .stat = -1,
                                            .io = -1,
+                                           .call = -1,
                                            .files_left = files_left,
                                            .last_private = NAN,
                                            .last_files = NAN};
     process->stat = keep_open(process, "stat");
     process->io = keep_open(process, "io");
+    process->call = keep_open(process, "syscall");
     return process->stat >= 0;
 }
 
@@ -106,6 +108,7 @@ void dr_process_close(struct dr_process_watched *process)
         let_go(process, &process->thread[k].file);
     let_go(process, &process->stat);
     let_go(process, &process->io);
+    let_go(process, &process->call);
     free(process->thread);
     process->thread = NULL;
     process->threads = process->room = 0;
@@ -374,6 +377,10 @@ bool dr_process_sample(struct dr_process_watched *process, uint64_t now_ns)
     add_ended_threads(process, rate((line.user + line.system) / hertz, &process->ticks, seconds));
     process->row[DR_P_MAJOR_FAULTS] = rate(line.faults, &process->faults, seconds);
     process->row[DR_P_MAIN_DISK] = line.state == 'D';
+    if (line.state != 'R')
+        dr_process_waits(process);
+    else
+        process->row[DR_P_MAIN_LOCK] = process->row[DR_P_MAIN_SOCKET] = 0;
     process->row[DR_P_THREADS] = line.threads;
     process->row[DR_P_RSS] = line.pages * (double)sysconf(_SC_PAGESIZE);
     sample_io(process, seconds);

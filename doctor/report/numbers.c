@@ -18,6 +18,8 @@
     }
 
 const struct dr_number dr_fact_numbers[] = {
+    FACT(steps_seen, "", "steps recorded"),
+    FACT(steps_lost, "", "steps not recorded, as far as it is known"),
     FACT(confidence_steps, "", "steps measured after the warm-up"),
     FACT(step, "s", "step time, mean"),
     FACT(step_p50, "s", "step time, median"),
@@ -57,6 +59,7 @@ const struct dr_number dr_fact_numbers[] = {
     FACT(batch_cv, "", "making one batch, coefficient of variation"),
     FACT(batch_p99, "s", "making one batch, 99th percentile"),
     FACT(batch_cpu_mean, "s", "making one batch, CPU time"),
+    FACT(helpers_cpu, "s", "CPU time of other threads of the process while it makes a batch"),
     FACT(batch_cpu_fast, "s", "making one batch, CPU time, 1st percentile"),
     FACT(batch_cpu_least, "s", "making one batch, CPU time, minimum"),
     FACT(shared_cpu, "s", "of the CPU time of a batch, allocating shared memory"),
@@ -72,6 +75,10 @@ const struct dr_number dr_fact_numbers[] = {
     FACT(worker_run_queue, "share", "share of time a worker waits for a CPU"),
     FACT(worker_blocked, "share", "share of time a worker is blocked"),
     FACT(worker_disk, "share", "share of time a worker waits for the disk"),
+    FACT(worker_lock, "share", "time of a worker waiting for a lock of a file or between processes"),
+    FACT(worker_socket, "share", "time of a worker waiting for a socket"),
+    FACT(workers_at_work, "share", "workers that make batches, mean over the only epoch"),
+    FACT(worker_children, "", "processes of the workers, on average"),
     FACT(worker_idle, "share", "share of time a worker is idle"),
     FACT(worker_threads, "", "threads per worker"),
     FACT(worker_busy_threads, "", "busy threads per worker"),

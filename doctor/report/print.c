@@ -238,6 +238,23 @@ static void evidence_of(const struct page *page, const struct dr_facts *f)
                  dr_share_text(&a, f->overhead_share));
 }
 
+/* What the verdict says nothing about. */
+static void left_out(const struct page *page, const struct dr_facts *f)
+{
+    struct dr_text seen, judged, lost;
+    const double others = f->steps_seen - f->confidence_steps;
+    if (dr_above(others, 0.1 * f->steps_seen) && others >= 20)
+        paragraph(page, LABEL,
+                  "judged: %s of %s steps; the others are of the warm-up, begin an epoch, or contain an "
+                  "evaluation",
+                  dr_plain_text(&judged, f->confidence_steps), dr_plain_text(&seen, f->steps_seen));
+    if (dr_above(f->steps_lost, 0))
+        paragraph(page, LABEL, "%s more steps were not recorded%s", dr_plain_text(&lost, f->steps_lost),
+                  f->watch_error ? "" : ": later ones took their place");
+    if (f->watch_error)
+        paragraph(page, LABEL, "watching the training process ended early: %.200s", f->watch_error);
+}
+
 static void why(const struct page *page, const struct dr_verdict *verdict, const struct dr_facts *facts)
 {
     label(page, "WHY");
@@ -406,6 +423,8 @@ void dr_print_verdict(FILE *to, const struct dr_style *style, const struct dr_ve
                   with_commas(&steps, facts->confidence_steps), dr_s(facts->confidence_steps),
                   dr_known(facts->stall_share_low) ? facts->stall_share_low * 100 : 0.0,
                   dr_known(facts->stall_share_high) ? facts->stall_share_high * 100 : 100.0);
+    if (facts)
+        left_out(&page, facts);
     fputc('\n', to);
     if (facts)
         step_bar(&page, facts);

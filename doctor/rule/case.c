@@ -23,7 +23,12 @@ const char *dr_stage_word(enum dr_stage stage)
     return words[stage];
 }
 
-const char *dr_waiter(const struct dr_case *c) { return c->facts->has_gpu ? "the GPU" : "training"; }
+const char *dr_waiter(const struct dr_case *c)
+{
+    if (c->facts->loader.feeder)
+        return "the thread that feeds the training";
+    return c->facts->has_gpu ? "the GPU" : "training";
+}
 
 const char *dr_makers(const struct dr_case *c, double count)
 {
@@ -95,7 +100,7 @@ bool dr_storage_limits(const struct dr_case *c)
                        !dr_below(dr_stage_waits(c, DR_STAGE_READ), DR_WAITING);
     /* Mapped files are read by page faults, which no stage shows; a volume with a limit is
      * never busy. */
-    const bool reads = f->disk_busy >= DR_DISK_IS_BUSY || f->read_storage >= DR_STORAGE_READS;
+    const bool reads = f->read_storage >= DR_STORAGE_READS || f->major_faults >= DR_FAULTS_READ;
     const bool device =
         f->worker_disk >= DR_DISK_STATE && reads && !dr_above(f->hit_ratio, DR_HITS_GOOD);
     return stage || device;
@@ -197,6 +202,8 @@ struct dr_plan dr_plan_best(const struct dr_case *c, uint32_t most_workers)
         plan = dr_best_plan(c->trace, &c->now, most_workers, dr_room_for_batches(c));
     else { /* enough for the mean, plus 10 % */
         double workers = ceil(1.1 * f->batch_mean / f->compute);
+        if (f->loader.feeder) /* how fast it would have to be is not known */
+            workers = dr_cpus_for_workers(c);
         workers = workers >= 1 ? fmin(workers, most_workers) : 1;
         plan.workers = (uint32_t)workers;
         plan.prefetch = plan.prefetch ? plan.prefetch : 2;
@@ -271,6 +278,23 @@ bool dr_fixes(const struct dr_case *c, struct dr_range gain)
            1 - 1 / gain.mid >= DR_FIX_ENOUGH * (1 - 1 / c->ceiling);
 }
 
+const char *dr_not_covered(const struct dr_facts *facts)
+{
+    if (facts->loader.feeder)
+        return "a thread of the program takes the batches ahead of the training";
+    if (facts->worker_children >= DR_CHILDREN)
+        return "workers leave work to processes of their own";
+    if (facts->workers_at_work < DR_UNEVEN)
+        return "the dataset ends earlier in some workers than in others";
+    return NULL;
+}
+
+void dr_no_promise(const struct dr_case *c, struct dr_finding *out)
+{
+    const char *why = dr_not_covered(c->facts);
+    DR_SAY(out->basis, "not simulated%s%s; try it: stoker tune", why ? ": " : "", why ? why : "");
+}
+
 static void basis_of_trace(const struct dr_case *c, struct dr_finding *out, const char *more)
 {
     struct number_text room;
@@ -282,7 +306,7 @@ void dr_gain_by_plan(const struct dr_case *c, struct dr_finding *out, const stru
 {
     out->plan = *plan;
     if (!c->trace) {
-        DR_SAY(out->basis, "not enough was measured to simulate it");
+        dr_no_promise(c, out);
         return;
     }
     out->gain = dr_gain(c->trace, &c->now, plan, c->ceiling);
@@ -295,7 +319,7 @@ void dr_gain_by_cpus(const struct dr_case *c, struct dr_finding *out, const stru
     const double queued = dr_known(f->trainer_run_queue) ? fmin(f->trainer_run_queue, 0.9) : 0;
     out->plan = *plan;
     if (!c->trace) {
-        DR_SAY(out->basis, "not enough was measured to simulate it");
+        dr_no_promise(c, out);
         return;
     }
     out->gain = dr_gain(c->trace, &c->now, plan, c->ceiling / (1 - queued));
@@ -357,7 +381,7 @@ void dr_gain_by_stage(const struct dr_case *c, struct dr_finding *out, enum dr_s
                       struct dr_range left)
 {
     if (!c->trace || !dr_above(c->facts->stage[stage], 0)) {
-        DR_SAY(out->basis, "not enough was measured to simulate it");
+        dr_no_promise(c, out);
         return;
     }
     struct left most = all_left(), expected = most, least = most;

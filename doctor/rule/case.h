@@ -21,6 +21,8 @@ enum {
     DR_ORDER_QUOTA,
     DR_ORDER_NEIGHBOUR,
     DR_ORDER_GIL,
+    DR_ORDER_LOCK,
+    DR_ORDER_UNEVEN,
     DR_ORDER_SAMPLER,
     DR_ORDER_SERIAL,
     DR_ORDER_CACHE,
@@ -98,6 +100,11 @@ bool dr_cost(const struct dr_case *c, struct dr_finding *out, double seconds, do
 bool dr_pays(struct dr_range gain);
 /* Whether this gain is a large enough part of what a perfect loader would gain. */
 bool dr_fixes(const struct dr_case *c, struct dr_range gain);
+
+/* Why the simulator does not cover this run, in words; NULL: it does, if enough was measured. */
+const char *dr_not_covered(const struct dr_facts *facts);
+/* The basis of a gain that is not predicted. */
+void dr_no_promise(const struct dr_case *c, struct dr_finding *out);
 
 /* Gains: by new settings; by a stage that takes only `low`, `mid` or `high` (0: none) of its time; by a
  * share of the time that disappears. NaN where the run cannot be simulated. */

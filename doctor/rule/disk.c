@@ -18,7 +18,7 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
            "%.0f %% of the time of a batch (%s) is spent waiting for reads: %s/s from %.60s, %s per "
            "request, disk %.0f %% busy",
            dr_known(share) ? share * 100 : f->worker_disk * 100, dr_seconds_text(&read, f->stage[stage]),
-           dr_bytes_text(&rate, dr_known(f->disk_read) ? f->disk_read : f->read_storage),
+           dr_bytes_text(&rate, dr_known(f->read_storage) ? f->read_storage : f->disk_read),
            f->limits.disk_name[0] ? f->limits.disk_name : "the disk",
            dr_seconds_text(&await, f->disk_await), dr_known(f->disk_busy) ? f->disk_busy * 100 : 0.0);
     const bool fits = f->data_bytes < f->memory_available_least;

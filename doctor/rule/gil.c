@@ -8,7 +8,10 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
 {
     const struct dr_facts *f = c->facts;
     const double others = f->trainer_cpus - f->trainer_on_cpu;
-    if (!dr_starved(c) || f->loader.native || !(f->trainer_cpus >= DR_GIL_LEAST) ||
+    /* With worker processes, what else runs in the training process of a GPU is not Python: threads of
+     * autograd, and of pinning. */
+    if (!dr_starved(c) || f->loader.native || (f->has_gpu && f->loader.workers > 0) ||
+        !(f->trainer_cpus >= DR_GIL_LEAST) ||
         !(f->trainer_cpus <= DR_GIL_MOST) || !(others >= DR_GIL_OTHERS) ||
         dr_above(f->trainer_run_queue, DR_QUEUE_HIGH))
         return false;
@@ -19,8 +22,8 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
         "all threads of the training process together use %.2f CPUs, %.2f of them outside the training "
         "thread: they take turns holding the GIL",
         f->trainer_cpus, others);
-    DR_SAY(out->advice, "move Python threads (loading, logging, metrics) into processes: num_workers>0 "
-                        "instead of a threaded loader");
+    DR_SAY(out->advice, "move Python threads (loading, logging, metrics) into processes%s",
+           f->loader.workers ? "" : ": num_workers>0 instead of a threaded loader");
     dr_say_stoker(c, out, "stoker.DataLoader's engine does not hold the GIL",
                   "loader.explain() lists the stages that run in Python; those hold the GIL");
     DR_SAY(out->basis, "cannot be simulated: measure it");

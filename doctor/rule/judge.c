@@ -20,6 +20,8 @@ static const struct {
     {"ST220", "ST203 ST204 ST212 ST213 ST215"}, /* the cost of workers that have too little work */
     {"ST202", "ST215"},
     {"ST205", "ST203 ST204 ST213 ST223"}, /* the quota makes all of them queue */
+    {"ST232", "ST203 ST213 ST223"}, /* more workers would end earlier */
+    {"ST231", "ST203 ST204 ST212 ST213 ST223"},
     {"ST230", "ST202 ST203 ST204 ST212 ST213 ST220"}, /* workers do not run the sampler */
     {"ST206", "ST203 ST204 ST213 ST223"},
     {"ST223", "ST203 ST204 ST213"},
@@ -307,9 +309,11 @@ void dr_judge(struct dr_verdict *out, const struct dr_facts *facts)
                              .wall_scale = 1,
                              .cpu_scale = 1,
                              .step_scale = 1};
-    if (dr_trace_of(&trace, &c.now, facts))
+    const bool covered = !dr_not_covered(facts);
+    if (dr_trace_of(&trace, &c.now, facts) && covered)
         c.trace = &trace;
-    if (dr_above(facts->compute, 0) && dr_above(facts->step, 0))
+    /* Waits of a feeder overlap with the steps. */
+    if (dr_above(facts->compute, 0) && dr_above(facts->step, 0) && !facts->loader.feeder)
         c.ceiling = fmax(1, facts->step / facts->compute);
     out->ceiling = c.ceiling;
     out->confidence = confidence(facts);

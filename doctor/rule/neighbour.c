@@ -39,7 +39,7 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
         if (!dr_fixes(c, out->gain))
             out->order = DR_ORDER_LATER;
     } else
-        DR_SAY(out->basis, "not enough was measured to simulate it");
+        dr_no_promise(c, out);
     return true;
 }
 

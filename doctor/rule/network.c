@@ -37,10 +37,9 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     const bool files = !sockets && network_file_system(f->limits.file_system) &&
                        f->stage_share[DR_STAGE_READ] >= DR_STAGE_WAITS &&
                        !dr_below(dr_stage_waits(c, DR_STAGE_READ), DR_WAITING);
-    const double traffic = (dr_known(f->net_received) ? f->net_received : 0) +
-                           (dr_known(f->net_loopback) ? f->net_loopback : 0);
     const bool unseen = !sockets && !files && f->stage_share[DR_STAGE_OTHER] >= DR_STAGE_WAITS &&
-                        dr_stage_waits(c, DR_STAGE_OTHER) >= DR_WAITING && traffic >= DR_NET_EVIDENCE;
+                        dr_stage_waits(c, DR_STAGE_OTHER) >= DR_WAITING &&
+                        f->worker_socket >= DR_SOCKET_WAITS;
     if (!sockets && !files && !unseen)
         return false;
     stage = sockets ? DR_STAGE_NETWORK : files ? DR_STAGE_READ : DR_STAGE_OTHER;
@@ -49,7 +48,7 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
         dr_gain_by_plan(c, out, &plan);
     else
         dr_gain_by_stage(c, out, stage, (struct dr_range){0.75, 0.5, 0});
-    struct dr_text wait, sample, rate;
+    struct dr_text wait, sample;
     char settings[192], place[160] = "";
     dr_settings_text(settings, sizeof settings, c, &plan);
     if (files)
@@ -57,11 +56,10 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     out->weight = f->stall_share * f->stage_share[stage];
     out->order = DR_ORDER_NETWORK;
     DR_SAY(out->sentence,
-           "%.0f %% of the time of a batch (%s, %s per sample) is spent waiting for %s%.150s; only %s/s "
-           "arrive",
+           "%.0f %% of the time of a batch (%s, %s per sample) is spent waiting for %s%.150s",
            f->stage_share[stage] * 100, dr_seconds_text(&wait, f->stage[stage]),
            dr_seconds_text(&sample, f->stage[stage] / f->loader.batch_size),
-           files ? "the file system " : "the network", place, dr_bytes_text(&rate, traffic));
+           files ? "the file system " : "the network", place);
     DR_SAY(
         out->advice,
         "keep more requests in flight (waiting needs no CPU): %s; or make a local copy, or fetch larger "

@@ -38,6 +38,8 @@
     X(decompress)                                                                                       \
     X(collate)                                                                                          \
     X(sampler)                                                                                          \
+    X(lock)                                                                                             \
+    X(uneven)                                                                                           \
     X(launch)                                                                                           \
     X(sync)                                                                                             \
     X(memory_room)                                                                                      \

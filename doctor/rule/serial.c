@@ -4,6 +4,23 @@
  */
 #include "doctor/rule/case.h"
 
+/* Threads of OpenMP and MKL help to make batches in the training process, but spin most of the time; in
+ * workers there are none. What they do counts as nothing in the estimate, as work in its lower end. */
+static void without_helpers(const struct dr_case *c, struct dr_finding *out, const struct dr_plan *plan)
+{
+    const struct dr_facts *f = c->facts;
+    if (!c->trace || !dr_above(f->helpers_cpu, DR_HELPERS_MATTER * f->batch_cpu_mean))
+        return;
+    struct dr_plan all = *plan;
+    all.cpu_scale = 1 + f->helpers_cpu / f->batch_cpu_mean;
+    const struct dr_range least = dr_gain(c->trace, &c->now, &all, c->ceiling);
+    if (dr_below(least.low, out->gain.low))
+        out->gain.low = least.low;
+    struct dr_text spin;
+    DR_SAY(out->basis, "simulated; %s of CPU time per batch is spinning threads, at worst work",
+           dr_seconds_text(&spin, f->helpers_cpu));
+}
+
 static bool check(const struct dr_case *c, struct dr_finding *out)
 {
     const struct dr_facts *f = c->facts;
@@ -16,7 +33,9 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
         plan.workers = 1;
     }
     dr_gain_by_plan(c, out, &plan);
-    if (!dr_pays(out->gain))
+    without_helpers(c, out, &plan);
+    if (dr_below(out->gain.mid, DR_GAIN_WORTH) ||
+        (!dr_above(f->helpers_cpu, 0) && !dr_pays(out->gain)))
         return false;
     struct dr_text batch, step;
     char settings[192];

@@ -86,7 +86,13 @@
 #define DR_DISK_STATE      0.30      /* reasoned: share of a worker's time in state D */
 #define DR_STORAGE_READS   1e6       /* reasoned: bytes/s of the makers; with less, state D has
                                         another cause */
-#define DR_NET_EVIDENCE    65536.0   /* reasoned: bytes/s; less is protocol traffic, not data */
+#define DR_HELPERS_MATTER  0.20      /* reasoned: CPU time of helping threads, relative to batches' */
+#define DR_CHILDREN        0.20      /* reasoned: more than a program that a library asks once */
+#define DR_UNEVEN          0.85      /* reasoned: workers that end together work more than 95 % */
+#define DR_SOCKET_WAITS    0.30      /* reasoned: share of a worker's time, as DR_DISK_STATE */
+#define DR_LOCK_WAITS      0.15      /* reasoned: two workers that do nothing else than use one lock
+                                        wait half of their time */
+#define DR_FAULTS_READ     100.0     /* reasoned: major faults/s of the makers: mapped files are read */
 #define DR_REFAULTS_MATTER        100.0     /* reasoned: pages/s, 400 KiB/s read a second time */
 #define DR_HITS_GOOD       0.90      /* reasoned: share of reads that the page cache served */
 #define DR_SHM_FULL        0.90      /* pytorch issue 5040: failures began at 87 % of 1 GB */

@@ -59,6 +59,7 @@ enum dr_event_kind {
                      do not contain in the end, because they are cropped away or resized: dur */
     DR_SHARED, /* part of DR_COLLATE in a worker: allocating shared memory for the batch. dur; a: calls;
                   b: CPU us */
+    DR_HELPERS, /* CPU time of the other threads of the training process while it made the batch: dur */
     DR_KINDS
 };
 #define DR_UNKNOWN UINT32_MAX

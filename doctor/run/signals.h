@@ -56,6 +56,10 @@
     X(MAIN_RUN_QUEUE, "main.run_queue", "share", "waiting for a CPU, main thread only")                 \
     X(MAIN_DISK, "main.disk", "share",                                                                  \
       "in uninterruptible sleep (state D) when sampled, main thread only")                              \
+    X(MAIN_LOCK, "main.lock", "share",                                                                  \
+      "waiting for a lock of a file, or one that processes share, when sampled, main thread only")      \
+    X(MAIN_SOCKET, "main.socket", "share",                                                              \
+      "waiting for a socket when sampled, main thread only")                                            \
     X(THREADS, "threads", "", "threads")                                                                \
     X(BUSY_THREADS, "threads.busy", "", "threads that ran in this tick")                                \
     X(RSS, "rss", "bytes", "resident memory")                                                           \

@@ -203,6 +203,7 @@ static void fires_ST224(struct dr_facts *f)
 {
     run_of(f, 2, 0.2, 0.97, 0.1);
     starve(f, 0.3);
+    f->has_gpu = false;
     f->trainer_cpus = 1.02;
     f->trainer_on_cpu = 0.4;
 }
@@ -244,6 +245,19 @@ static void fires_ST230(struct dr_facts *f)
     f->sampler = 0.022;
 }
 static void misses_ST230(struct dr_facts *f) { f->sampler = 0.002; }
+static void fires_ST231(struct dr_facts *f)
+{
+    run_of(f, 4, 1, 0.2, 0.1);
+    f->worker_lock = 0.7;
+}
+static void misses_ST231(struct dr_facts *f) { f->worker_lock = 0.02; }
+static void fires_ST232(struct dr_facts *f)
+{
+    run_of(f, 4, 0.7, 0.2, 0.1);
+    f->loader.iterable = true;
+    f->workers_at_work = 0.5;
+}
+static void misses_ST232(struct dr_facts *f) { f->workers_at_work = 0.96; }
 static void fires_ST301(struct dr_facts *f)
 {
     f->gpu_sm = 0.2;
@@ -322,7 +336,7 @@ static const struct {
     CASE(ST202), CASE(ST203), CASE(ST204), CASE(ST205), CASE(ST206), CASE(ST207), CASE(ST208),
     CASE(ST209), CASE(ST210), CASE(ST211), CASE(ST212), CASE(ST214), CASE(ST215), CASE(ST216),
     CASE(ST217), CASE(ST218), CASE(ST219), CASE(ST220), CASE(ST221), CASE(ST222), CASE(ST223),
-    CASE(ST224), CASE(ST225), CASE(ST226), CASE(ST227), CASE(ST228), CASE(ST229), CASE(ST230), CASE(ST301), CASE(ST302),
+    CASE(ST224), CASE(ST225), CASE(ST226), CASE(ST227), CASE(ST228), CASE(ST229), CASE(ST230), CASE(ST231), CASE(ST232), CASE(ST301), CASE(ST302),
     CASE(ST303), CASE(ST304), CASE(ST305), CASE(ST306), CASE(ST307), CASE(ST308), CASE(ST309), CASE(ST310),
 #undef CASE
 };

@@ -293,6 +293,39 @@ static void test_costs(void)
        "a validation in each step (%.4f s)", facts.eval);
 }
 
+/* Watching ended after 60 of 100 steps; a worker went on. */
+static void test_lost_steps(void)
+{
+    struct dr_process *trainer = begin(), *worker = new_process(DR_WORKER, -1, 0);
+    say(trainer, "loader.0.workers", "1");
+    say(trainer, "loader.0.prefetch", "2");
+    for (uint32_t k = 0; k < 60; k++)
+        step(trainer, k, 10 * MS, 40 * MS);
+    for (uint32_t k = 0; k < 100; k++)
+        event(worker, DR_FETCH, 1000 * MS + k * 50 * MS, 10 * MS, k, 0, 4, 5000);
+    ok(!judge(-1) && facts.steps_seen == 60 && facts.steps_lost == 0, "60 steps and some batches more");
+    say(trainer, "watch.error", "Oops");
+    ok(!judge(-1) && facts.steps_lost == 40 && !strcmp(facts.watch_error, "Oops"), "40 were not recorded");
+}
+
+/* Of two workers one has made its last batch after a quarter of the epoch. */
+static void test_uneven(void)
+{
+    struct dr_process *trainer = begin(), *one = new_process(DR_WORKER, -1, 0),
+                      *other = new_process(DR_WORKER, -1, 1);
+    say(trainer, "loader.0.workers", "2");
+    say(trainer, "loader.0.iterable", "1");
+    for (uint32_t k = 0; k < 100; k++) {
+        event(k % 2 && k < 25 ? one : other, DR_FETCH, made.now, 40 * MS, k, 0, 4, 5000);
+        step(trainer, k, 10 * MS, 40 * MS);
+    }
+    end_epoch(trainer);
+    ok(!judge(-1) && facts.workers_at_work > 0.55 && facts.workers_at_work < 0.65,
+       "half of the workers for most of the time (%.2f)", facts.workers_at_work);
+    step(trainer, 0, 10 * MS, 40 * MS);
+    ok(!judge(-1) && isnan(facts.workers_at_work), "of several epochs it is not known");
+}
+
 static void test_stalls(void)
 {
     struct dr_process *trainer = begin();
@@ -346,6 +379,8 @@ int main(void)
     test_epochs();
     test_outliers();
     test_costs();
+    test_lost_steps();
+    test_uneven();
     test_stalls();
     for (int k = 0; k < DR_STAGES; k++)
         if (!dr_stage_names[k] || !*dr_stage_names[k])

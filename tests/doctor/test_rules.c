@@ -299,6 +299,53 @@ static void test_costs(void)
     ok(!v->findings, "a GPU that is busy all the time hides it (%s)", first(v));
 }
 
+/* Runs that the simulator does not cover: causes are named, gains are not. */
+static void test_not_covered(void)
+{
+    static struct dr_verdict v[1];
+    struct dr_facts f;
+    healthy(&f);
+    fires_ST203(&f);
+    f.worker_lock = 0.5;
+    dr_judge(v, &f);
+    ok(!strcmp(first(v), "ST231") && !has(v, "ST203"), "no worker is promised where they queue for a lock (%s)",
+       first(v));
+    healthy(&f);
+    fires_ST203(&f);
+    f.worker_children = 2;
+    dr_judge(v, &f);
+    ok(has(v, "ST203") && isnan(v->finding[0].gain.mid) && strstr(v->finding[0].basis, "stoker tune") &&
+           strstr(v->finding[0].basis, "processes of their own"),
+       "workers with children: %s", v->finding[0].basis);
+    healthy(&f);
+    fires_ST202(&f);
+    f.loader.feeder = true;
+    dr_judge(v, &f);
+    ok(has(v, "ST202") && isnan(v->finding[0].gain.mid) && isnan(v->ceiling) && is_sound(v) &&
+           strstr(v->finding[0].basis, "stoker tune") && strstr(v->sentence, "feeds the training"),
+       "a feeder of the program: %s; %s", v->sentence, v->finding[0].basis);
+}
+
+/* Three threads beside the one that makes the batches: their CPU time is no work that workers would do. */
+static void test_spinning(void)
+{
+    static struct dr_verdict v[1];
+    struct dr_facts f;
+    healthy(&f);
+    run_of(&f, 0, 0.25, 0.97, 0.1);
+    f.limits.cpus = f.limits.cpus_machine = 4;
+    f.trainer_cpus = 3.6, f.trainer_on_cpu = 0.95;
+    dr_judge(v, &f);
+    const double blind = v->finding[0].gain.mid;
+    f.helpers_cpu = 0.8;
+    dr_judge(v, &f);
+    ok(!strcmp(first(v), "ST202") && v->finding[0].gain.mid > 1.3 * blind && v->finding[0].gain.mid > 2.5 &&
+           v->finding[0].gain.low < 2 && is_sound(v),
+       "without them: %.2f (%.2f to %.2f) instead of %.2f", v->finding[0].gain.mid, v->finding[0].gain.low,
+       v->finding[0].gain.high, blind);
+    ok(strstr(v->finding[0].basis, "spinning") != NULL, "said so: %s", v->finding[0].basis);
+}
+
 /* What the evidence says of a batch adds up. */
 static void test_percents(void)
 {
@@ -507,6 +554,8 @@ int main(void)
     test_cleared();
     test_busy();
     test_costs();
+    test_not_covered();
+    test_spinning();
     test_percents();
     test_cases();
     test_pairs();

@@ -116,7 +116,7 @@ static void test_texts(void)
         if (dr_rule_find(r->code) != r || dr_rule_find(r->name) != r)
             unique = false;
     }
-    ok(count == 41 && unique && ordered, "%zu rules, each code and name once, in order", count);
+    ok(count == 43 && unique && ordered, "%zu rules, each code and name once, in order", count);
     ok(full, "every text is there");
     ok(known, "what rules need is what a full run has");
     ok(!dr_rule_find("ST999") && dr_rule_find("st206") == dr_rule_find("thread-storm"),
@@ -146,6 +146,13 @@ static void test_screen(void)
     f.overhead_share = 0.012;
     print(v, &f, 100, false, false);
     ok(strstr(screen, "took at most 1.2 % of the time") != NULL, "or what it was");
+    ok(!strstr(screen, "judged:") && !strstr(screen, "not recorded"), "all steps are judged");
+    f.steps_seen = 1600, f.steps_lost = 30;
+    f.watch_error = "error: argument out of range";
+    print(v, &f, 100, false, false);
+    ok(strstr(screen, "judged: 400 of 1,600 steps") && strstr(screen, "30 more steps were not recorded") &&
+           strstr(screen, "ended early: error"),
+       "or it is said how many");
     snprintf(v->finding[0].advice, sizeof v->finding[0].advice, "a\033[2Jb");
     print(v, &f, 80, false, true);
     ok(strchr(screen, '\033') == NULL, "text from data cannot move the cursor");

@@ -5,9 +5,11 @@
 #include "doctor/record/watched.h"
 #include "tap.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,8 +32,42 @@ static void process(int pid, int parent, char state, long on_ms, long queue_ms)
     snprintf(path, sizeof path, "/proc/%d/io", pid);
     snprintf(text, sizeof text, "rchar: %ld\nsyscr: 4\nread_bytes: %ld\n", 1000 * on_ms, 10 * on_ms);
     put(path, text);
+    snprintf(path, sizeof path, "/proc/%d/syscall", pid); /* in state D it waits for a lock of a file */
+    snprintf(text, sizeof text, "%ld 0x3 0x%x 0x0 0x0 0x0 0x0 0x7ffd 0x7f00\n", (long)SYS_fcntl,
+             state == 'D' ? (unsigned)F_SETLKW : (unsigned)F_GETFL);
+    put(path, text);
     snprintf(path, sizeof path, "/proc/%d/smaps_rollup", pid);
     put(path, "00400000-7ff [rollup]\nRss: 9 kB\nPrivate_Clean:  3 kB\nPrivate_Dirty: 5 kB\n");
+}
+
+/* As /proc/PID/syscall shows them: number, six arguments, stack pointer, program counter. */
+static enum dr_wait wait_of(long call, unsigned long second)
+{
+    char text[128];
+    snprintf(text, sizeof text, "%ld 0x3 0x%lx 0x0 0x0 0x0 0x0 0x7ffd 0x7f00\n", call, second);
+    return dr_wait_of(text);
+}
+
+static void check_waits(void)
+{
+#ifdef SYS_flock
+    ok(wait_of(SYS_flock, 2) == DR_WAIT_LOCK, "flock");
+#endif
+#ifdef SYS_fcntl
+    ok(wait_of(SYS_fcntl, F_SETLKW) == DR_WAIT_LOCK && wait_of(SYS_fcntl, F_SETFL) == DR_WAIT_NONE,
+       "fcntl that waits for a lock");
+#endif
+#ifdef SYS_futex
+    ok(wait_of(SYS_futex, 0x109) == DR_WAIT_LOCK && wait_of(SYS_futex, 0x0) == DR_WAIT_LOCK &&
+           wait_of(SYS_futex, 0x189) == DR_WAIT_NONE && wait_of(SYS_futex, 0x80) == DR_WAIT_NONE,
+       "futexes of several processes, not those of threads");
+#endif
+#ifdef SYS_recvfrom
+    ok(wait_of(SYS_recvfrom, 0x4000) == DR_WAIT_SOCKET, "recv");
+#endif
+    ok(wait_of(SYS_read, 0x4000) == DR_WAIT_NONE && dr_wait_of("running\n") == DR_WAIT_NONE &&
+           dr_wait_of("-1 0x7ffd 0x7f00\n") == DR_WAIT_NONE && dr_wait_of("") == DR_WAIT_NONE,
+       "anything else");
 }
 
 static void check_made_up(void)
@@ -62,6 +98,9 @@ static void check_made_up(void)
     ok(command->pid == 100 && fabs(dr_at(row, 0, DR_P_ON_CPU) - 0.5) < 1e-6 &&
            fabs(dr_at(row, 0, DR_P_RUN_QUEUE) - 0.25) < 1e-6 && dr_at(row, 0, DR_P_MAIN_DISK) == 1,
        "half of a second on a CPU, a quarter waiting for one, in state D");
+    ok(dr_at(row, 0, DR_P_MAIN_LOCK) == 1 && dr_at(row, 0, DR_P_MAIN_SOCKET) == 0 &&
+           dr_at(&now->process[1].table, 0, DR_P_MAIN_LOCK) == 0,
+       "one waits for a lock, another does not");
     ok(dr_at(row, 0, DR_P_READ_ASKED) == 500000 && dr_at(row, 0, DR_P_READ_STORAGE) == 5000 &&
            dr_at(row, 0, DR_P_RSS) == 100.0 * (double)sysconf(_SC_PAGESIZE),
        "reads and memory");
@@ -182,6 +221,7 @@ int main(void)
 {
     if (!mkdtemp(root))
         return 1;
+    check_waits();
     check_made_up();
     check_growth();
     if (emulated())

@@ -24,6 +24,7 @@ from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
+import generate
 from cases import CASES, Case
 from limits import REFUSED
 from table import Result, markdown, plain_row, plain_summary, summary
@@ -231,7 +232,7 @@ def chosen(args: argparse.Namespace) -> Iterator[Case]:
     import torch
 
     gpu = torch.cuda.is_available()
-    for case in CASES:
+    for case in generate.cases(*args.generate) if args.generate else CASES:
         if args.short:
             case = replace(case, args=(*case.args, *case.short), codes=case.codes | case.short_codes)
         if args.only and case.name not in args.only:
@@ -269,6 +270,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--held-out", action="store_true", help="only the cases that no threshold was set by")
     parser.add_argument("--open", action="store_true", help="only the others")
     parser.add_argument("--gpu", action="store_true", help="only the cases that need a GPU")
+    parser.add_argument("--generate", type=int, nargs=2, metavar=("SEED", "N"), help="N drawn programs instead of the table")
     parser.add_argument("--bare", action="store_true", help="without the doctor: is what is planted really the cause?")
     parser.add_argument("--traceml", action="store_true", help="TraceML's verdicts beside ours")
     parser.add_argument("--rounds", type=int, default=2, help="of A and B (2)")

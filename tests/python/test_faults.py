@@ -45,6 +45,26 @@ def test_table_of_cases(harness):
     assert not [case.name for case in table if f"`{case.name}`" not in described]
 
 
+def test_drawn_cases(harness):
+    """The truth of a drawn program follows from its numbers: batches are late where their cause says so, and only there."""
+    draw = harness.generate.cases
+    assert draw(5, 30)[:7] == draw(5, 7) and draw(5, 30) != draw(6, 30)
+    known = (FAULTS.parents[1] / "docs/doctor-codes.md").read_text()
+    drawn = [case for seed in range(1, 21) for case in draw(seed, 20)]
+    for case in drawn:
+        assert case.control == (not case.codes) and case.advised is not None and case.advised != case.args
+        assert all(code in known for code in case.codes)
+        number = {word[2:]: case.args[at + 1] for at, word in enumerate(case.args) if word.startswith("--")}
+        workers, step = int(number["num-workers"]), float(number["step-ms"])
+        needed = float(number["work_ms"]) * int(number["batch-size"]) / step
+        cause = case.name.split("_")[0]
+        assert cause not in ("serial", "few") or needed >= 1.5 * max(workers, 1), case
+        assert cause not in ("lock",) or needed >= 1.7, case  # whatever the number of workers
+        assert cause in ("serial", "few", "lock") or needed <= 0.51 * workers, case
+    assert len({case.name.split("_")[0] for case in drawn}) == len(harness.generate.CAUSES)
+    assert 0.15 < sum(case.control for case in drawn) / len(drawn) < 0.4
+
+
 def results(harness):
     """Twenty faults and a control, all as they should be."""
     case = next(case for case in harness.CASES if case.name == "order_audio")
