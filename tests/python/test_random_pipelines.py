@@ -82,12 +82,30 @@ def test_crops_of_floats_that_need_a_border(tree):
         ([v2.Resize(30), v2.RandomRotation((20, 20), expand=True), *norm, v2.CenterCrop(28)], "Python"),
         ([v2.Resize((54, 17)), *norm[:2], v2.CenterCrop(28), norm[2]], "engine"),
         ([V1.ToTensor(), V1.Lambda(scaled), V1.CenterCrop(40)], "Python"),
+        ([V1.ToTensor(), scaled, V1.CenterCrop(40)], "Python"),
+        ([lambda image: image.convert("RGB"), V1.CenterCrop(40), V1.ToTensor()], "engine"),
+        ([*norm, v2.RandomApply([v2.CenterCrop(40)], p=1.0)], "Python"),
+        ([*norm, v2.RandomChoice([v2.CenterCrop(40)])], "Python"),
     ):
         transform = v2.Compose(steps)
         loader = stoker.DataLoader(stoker.datasets.ImageFolder(tree, transform), 2, num_workers=0)
         assert loader.explain().rows[0].where.startswith("engine") == (where == "engine"), transform
         theirs = results(lambda: tud.DataLoader(ImageFolder(tree, transform), 2, collate_fn=images_of))  # noqa: B023
         same(results(lambda: (images for images, _ in loader)), theirs, transform)  # noqa: B023
+
+
+def test_values_that_only_torchvision_takes(tree):
+    """What a class of stoker.transforms refuses is no error in torchvision's."""
+    for steps, word in (
+        ([v2.PILToTensor(), v2.ToDtype(torch.float64, scale=True)], "float64"),
+        ([V1.PILToTensor(), V1.ConvertImageDtype(torch.float64)], "float64"),
+        ([v2.ToImage(), v2.ToDtype(torch.float32, scale=True), v2.Normalize([0.4], [0.3]), v2.RandomZoomOut(p=1.0)], "RandomZoomOut"),
+    ):
+        loader = stoker.DataLoader(stoker.datasets.ImageFolder(tree, v2.Compose(steps)), 1, num_workers=0)
+        assert word in str(loader.explain())
+        assert next(iter(loader))[0].dtype is (torch.float64 if word == "float64" else torch.float32)
+    with pytest.raises(ValueError, match="float64"):
+        stoker.transforms.ConvertImageDtype(torch.float64)
 
 
 @pytest.mark.parametrize("first", range(100, 124, 8))

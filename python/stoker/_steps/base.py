@@ -266,13 +266,24 @@ def compile_transform(transform: Any) -> Transform:
         changes = changes_of(transform)
         if changes:
             raise Blocked([Blocker(TRANSFORM, why, "", transform) for why in changes])
-        step = convert(transform)
+        step = _converted(convert, transform)
         if step is not None:
             return step
     own = proved(transform)
     if own is not None:
         return own
     raise unknown(transform)
+
+
+def _converted(convert: Callable[[Any], Any], transform: Any) -> Any:
+    """Return one of our transforms for a library's, which accepts more values than ours: those stay in Python."""
+    try:
+        step = convert(transform)
+        if isinstance(step, Transform) and not hasattr(step, "transforms"):
+            step._spec()
+    except (TypeError, ValueError) as reason:
+        raise Blocked([Blocker(TRANSFORM, str(reason), "", transform)]) from reason
+    return step
 
 
 @remembered

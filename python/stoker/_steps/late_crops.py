@@ -15,15 +15,16 @@ _KEEP = {
     "RandomErasing", "RandomGrayscale", "RandomHorizontalFlip", "RandomInvert", "RandomPhotometricDistort", "RandomPosterize",
     "RandomSolarize", "RandomVerticalFlip", "ToDtype", "ToImage", "ToPureTensor", "ToTensor",
 }  # fmt: skip
-_MOVE_ZERO = ("Normalize", "Lambda")
+_MAKE_FLOATS = ("ConvertImageDtype", "ToDtype", "ToTensor")
 
 
-def _flat(transforms: Any) -> Iterator[Any]:
+def _flat(transforms: Any, sure: bool = True) -> Iterator[tuple[Any, bool]]:
+    """Yield the steps, and whether each is run in any case."""
     for step in transforms:
-        if type(step).__name__ == "Compose":
-            yield from _flat(step.transforms)
+        if hasattr(step, "transforms"):
+            yield from _flat(step.transforms, sure and type(step).__name__ == "Compose")
         else:
-            yield step
+            yield step, sure
 
 
 def _sides(size: Any) -> tuple[int, int]:
@@ -34,21 +35,24 @@ def _sides(size: Any) -> tuple[int, int]:
 
 
 def refuse_late_crops(transforms: Any) -> None:
-    """Raise Blocked if one of torchvision's CenterCrops behind Normalize, or behind a function, may have to add borders.
+    """Raise Blocked if a step of torchvision's behind Normalize, or behind a function, may have to add borders.
 
     >>> from stoker._steps.late_crops import refuse_late_crops
     >>> refuse_late_crops([T.Resize(256), T.ToTensor(), T.Normalize([0.5], [0.5]), T.CenterCrop(224)])
     """
-    least, moved = (0, 0), False
-    for step in _flat(transforms):
-        name = type(step).__name__
+    least, is_float, moved = (0, 0), False, False
+    for step, sure in _flat(transforms):
+        name, theirs = type(step).__name__, type(step).__module__.startswith("torchvision.")
+        sides = _sides(step.size) if name in _SIZES else (0, 0)
+        if not sure:
+            least = (0, 0)
+        fits = all(side >= wanted for side, wanted in zip(least, sides, strict=True))
+        if moved and theirs and (name == "RandomZoomOut" or name == "CenterCrop" and not fits):
+            why = f"{name} comes after what changes 0, and fills borders with values that bytes do not become"
+            raise Blocked([Blocker(TRANSFORM, why, f"move {name} before ToTensor", step)])
         if name in _SIZES:
-            sides = _sides(step.size)
-            too_small = any(side < wanted for side, wanted in zip(least, sides, strict=True))
-            if name == "CenterCrop" and moved and too_small and type(step).__module__.startswith("torchvision."):
-                why = "CenterCrop comes after what changes 0, and fills the border of small images with 0"
-                raise Blocked([Blocker(TRANSFORM, why, "move CenterCrop before ToTensor", step)])
-            least = sides if getattr(step, "max_size", None) is None else (0, 0)
+            least = sides if sure and getattr(step, "max_size", None) is None else (0, 0)
         elif name not in _KEEP:
             least = (0, 0)
-        moved = moved or name in _MOVE_ZERO
+        moved = moved or name == "Normalize" or is_float and (name == "Lambda" or not theirs)
+        is_float = is_float or name in _MAKE_FLOATS
