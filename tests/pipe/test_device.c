@@ -88,6 +88,11 @@ static const char *const texts[] = {
     "random_erasing(p=0.7, value=random)",
     "random_resized_crop(size=[21,34]); rand_augment(num_ops=5, magnitude=14); random_horizontal_flip; "
     "rand_augment(num_ops=3, magnitude=20, interpolation=bilinear, fill=9); random_crop(size=20)",
+    "random_resized_crop(size=26); random_horizontal_flip; augment_and_mix(width=2, alpha=0.5){"
+    "tensor_augment(change=Rotate, magnitudes=[5,30], either_way=true, fill=[7,80,200]); tensor_augment(change=Posterize, magnitudes=[4,8]); "
+    "tensor_augment(change=Contrast, magnitudes=[0.3], either_way=true); tensor_augment(change=Equalize)}; to_tensor",
+    "random_crop(size=24, padding=3); augment_and_mix(depth=2, style=timm_blended){timm_augment(change=ShearX); "
+    "timm_augment(change=AutoContrast); timm_augment(change=Solarize)}; random_vertical_flip; to_tensor; random_erasing(p=0.7)",
     "resize(size=[30,31]); grayscale; trivial_augment_wide(fill=200); random_vertical_flip; auto_augment; to_tensor",
     "random_resized_crop(size=20); rand_augment(num_ops=40, magnitude=4)",
     "grayscale; random_adjust_sharpness(sharpness_factor=0.3); random_resized_crop(size=31); random_equalize; to_tensor",

@@ -54,6 +54,11 @@ int main(void)
     refused("resize(size=-1)", "resize: size=-1 is out of range (1 to 1048576)");
     refused("random_apply(p=0.5)", "expected '{'");
     refused("random_choice{}", "there is no op to choose");
+    refused("augment_and_mix{}", "there is no op to choose");
+    refused("augment_and_mix{random_invert; augment_and_mix{random_invert}}", "cannot be inside another one");
+    refused("augment_and_mix(width=17){random_invert}", "width=17 is out of range");
+    refused("augment_and_mix(depth=16){random_invert}", "depth=16 is out of range");
+    refused("augment_and_mix{to_tensor}", "put it outside");
     refused("random_choice(p=[1,2]){random_invert}", "p must be 1 numbers");
     refused("random_choice(p=[0,0]){random_invert; random_equalize}", "cannot be chosen");
     refused("random_some(n=2){random_invert}", "of 1 ops with a weight above 0, 2 cannot be chosen");
