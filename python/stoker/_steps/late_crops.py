@@ -28,7 +28,7 @@ def _flat(transforms: Any, sure: bool = True) -> Iterator[tuple[Any, bool]]:
 
 
 def _sides(size: Any) -> tuple[int, int]:
-    """Return height and width, or the number that stands for both."""
+    """Return height and width, or the number that stands for both; 0 if they are not known, as those of Albumentations."""
     if isinstance(size, (list, tuple)):
         return int(size[0]), int(size[-1])
     return (int(size), int(size)) if isinstance(size, int) else (0, 0)
@@ -43,7 +43,7 @@ def refuse_late_crops(transforms: Any) -> None:
     least, is_float, moved = (0, 0), False, False
     for step, sure in _flat(transforms):
         name, theirs = type(step).__name__, type(step).__module__.startswith("torchvision.")
-        sides = _sides(step.size) if name in _SIZES else (0, 0)
+        sides = _sides(getattr(step, "size", None)) if name in _SIZES else (0, 0)
         if not sure:
             least = (0, 0)
         fits = all(side >= wanted for side, wanted in zip(least, sides, strict=True))
