@@ -20,12 +20,17 @@ void st_boxes_to_corners(struct st_boxes *boxes, enum st_box_format format)
         }
 }
 
-void st_boxes_to_format(struct st_boxes *boxes)
+void st_boxes_to_format(struct st_boxes *boxes, int32_t width, int32_t height)
 {
-    for (uint64_t k = 0; k < boxes->count && boxes->format != ST_BOX_XYXY; k++)
+    for (uint64_t k = 0; k < boxes->count; k++)
         for (int side = 0; side < 2; side++) {
             float *box = boxes->box[k] + side;
-            box[2] -= box[0];
+            if (boxes->relative) {
+                box[0] /= (float)(side ? height : width);
+                box[2] /= (float)(side ? height : width);
+            }
+            if (boxes->format != ST_BOX_XYXY)
+                box[2] -= box[0];
             if (boxes->format == ST_BOX_CXCYWH)
                 box[0] = (box[0] * 2 + box[2]) / 2;
         }

@@ -15,6 +15,7 @@ struct st_boxes {
     uint32_t *which; /* the number that each had at first: some may be removed */
     uint64_t count;
     enum st_box_format format; /* that they get at the end */
+    bool relative; /* they get it as fractions of the image's sides */
     bool loose; /* they are not clamped: filter_boxes removes what is outside */
     bool whole; /* of whole numbers: a resize leaves fractions out, as that of integers in torch */
     /* Key points: x and y of each, with `each` numbers from one to the next. */
@@ -27,8 +28,8 @@ extern const char *const st_box_format_words[]; /* xyxy, xywh, cxcywh; ends with
 
 /* Makes boxes of another format left, top, right and bottom. */
 void st_boxes_to_corners(struct st_boxes *boxes, enum st_box_format format);
-/* The end: gives them their format. */
-void st_boxes_to_format(struct st_boxes *boxes);
+/* The end: gives them their format, in an image of this size. */
+void st_boxes_to_format(struct st_boxes *boxes, int32_t width, int32_t height);
 
 void st_boxes_shift(struct st_boxes *boxes, float right, float down);
 /* Cuts off what lies outside of an image of this size, unless boxes are loose. */

@@ -118,8 +118,10 @@ int st_boxes_make(struct st_targets *of, uint32_t column, struct st_piece *piece
                                                   st_image_height(&image), err)
                                : choose_values(of, field, values, had, &boxes, err);
     }
-    st_boxes_to_format(&boxes);
+    if (rc)
+        return rc;
+    st_boxes_to_format(&boxes, st_image_width(&image), st_image_height(&image));
     piece->bytes = (struct st_bytes){(const uint8_t *)boxes.box, boxes.count * sizeof *boxes.box};
     piece->shape[0] = (int64_t)boxes.count;
-    return rc;
+    return 0;
 }

@@ -71,6 +71,8 @@ LIMITS = {
     "sides": {"min_width": 9.0, "min_height": 4.0},
     "ratio": {"max_accept_ratio": 2.5},
     "coco": {"format": "coco", "clip": True, "filter_invalid_bboxes": True},
+    "yolo": {"format": "yolo", "clip": True, "filter_invalid_bboxes": True},
+    "fractions": {"format": "albumentations", "clip": True, "filter_invalid_bboxes": True},
 }
 
 
@@ -118,6 +120,10 @@ def test_boxes_are_albumentations(shard, name, limits):
     left = 0
     for (_, boxes, labels), sample in zip(found, given, strict=True):
         corners = sample["bboxes"]
+        if options["format"] in ("yolo", "albumentations"):
+            corners = corners / np.array([*sample["image"].shape[1::-1]] * 2)
+        if options["format"] == "yolo":
+            corners = np.concatenate([(corners[:, :2] + corners[:, 2:]) / 2, corners[:, 2:] - corners[:, :2]], 1)
         if options["format"] == "coco":
             corners = np.concatenate([corners[:, :2], corners[:, 2:] - corners[:, :2]], 1)
         wanted = pipeline(image=sample["image"], bboxes=corners, labels=sample["labels"])
@@ -400,8 +406,6 @@ def test_what_the_engine_does_not_do_to_boxes_stays_in_python(tmp_path, step, wh
 @pytest.mark.parametrize(
     "options, why",
     [
-        ({"bbox_params": A.BboxParams("yolo")}, "not format='yolo'"),
-        ({"bbox_params": A.BboxParams("albumentations")}, "not format='albumentations'"),
         ({"bbox_params": A.BboxParams("coco", check_each_transform=False)}, "check_each_transform=False"),
         ({"keypoint_params": A.KeypointParams("xy")}, "remove_invisible=False"),
         ({"keypoint_params": A.KeypointParams("xya", remove_invisible=False)}, "format='xy'"),

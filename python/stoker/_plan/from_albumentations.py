@@ -206,7 +206,7 @@ class _Boxes:
 
     def _read(self, t: Any, params: Any) -> None:
         if params.format not in _BOX_FORMATS:
-            raise cannot(t, f"bbox_params: the engine gives boxes in pixels, not format={params.format!r}")
+            raise cannot(t, f"bbox_params: the engine does not know format={params.format!r}")
         if not is_on(params, "check_each_transform"):
             raise cannot(t, "bbox_params: check_each_transform=False")
         begin = {"clip": is_on(params, "clip"), "remove_invalid": is_on(params, "filter_invalid_bboxes")}
@@ -224,7 +224,12 @@ class _Boxes:
 
 
 # What makes them of left, top, right, bottom.
-_BOX_FORMATS: dict[str, list[Transform]] = {"pascal_voc": [], "coco": [T.ConvertBoundingBoxFormat("XYWH")]}
+_BOX_FORMATS: dict[str, list[Transform]] = {
+    "pascal_voc": [],
+    "coco": [T.ConvertBoundingBoxFormat("XYWH")],
+    "yolo": [EngineOp("convert_bounding_box_format", format="cxcywh", relative=True)],
+    "albumentations": [EngineOp("convert_bounding_box_format", format="xyxy", relative=True)],
+}
 
 # ---- one step, and what holds steps ----
 

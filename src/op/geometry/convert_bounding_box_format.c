@@ -8,6 +8,7 @@
 
 struct convert {
     int32_t format;
+    bool relative;
 };
 
 static const struct st_param params[] = {
@@ -17,14 +18,21 @@ static const struct st_param params[] = {
      .words = st_box_format_words,
      .required = true,
      .help = "left, top, right, bottom; left, top, width, height; or centre, width, height"},
+    {.name = "relative",
+     .type = ST_PARAM_BOOL,
+     .offset = offsetof(struct convert, relative),
+     .help = "as fractions of the image's width and height"},
     {0},
 };
 
 static int run(const void *self, struct st_rng *rng, struct st_image *image, struct stoker_error *err)
 {
+    const struct convert *convert = self;
     (void)rng, (void)err;
-    if (image->boxes)
-        image->boxes->format = (enum st_box_format)((const struct convert *)self)->format;
+    if (image->boxes) {
+        image->boxes->format = (enum st_box_format)convert->format;
+        image->boxes->relative = convert->relative;
+    }
     return STOKER_OK;
 }
 
