@@ -53,6 +53,6 @@ def test_data_that_is_not_there(tmp_path):
 
 def test_text_and_usage():
     got = stoker("doctor")
-    assert got.stdout.splitlines()[0].split()[1] == "CPUs"
+    assert got.stdout.splitlines()[0].split()[1] in ("CPUs", "others")  # the latter comes first on a busy machine
     assert stoker("doctor", "--no-such").returncode == 2
     assert stoker("doctor", "--data").returncode == 2

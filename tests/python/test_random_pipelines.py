@@ -86,6 +86,7 @@ def test_crops_of_floats_that_need_a_border(tree):
         ([lambda image: image.convert("RGB"), V1.CenterCrop(40), V1.ToTensor()], "engine"),
         ([*norm, v2.RandomApply([v2.CenterCrop(40)], p=1.0)], "Python"),
         ([*norm, v2.RandomChoice([v2.CenterCrop(40)])], "Python"),
+        ([V1.RandomApply(V1.Compose([V1.RandomRotation(20)]), p=0.0), V1.CenterCrop(28), V1.ToTensor()], "engine"),
     ):
         transform = v2.Compose(steps)
         loader = stoker.DataLoader(stoker.datasets.ImageFolder(tree, transform), 2, num_workers=0)

@@ -20,7 +20,8 @@ _MAKE_FLOATS = ("ConvertImageDtype", "ToDtype", "ToTensor")
 
 def _flat(transforms: Any, sure: bool = True) -> Iterator[tuple[Any, bool]]:
     """Yield the steps, and whether each is run in any case."""
-    for step in transforms:
+    several = isinstance(transforms, (list, tuple)) or type(transforms).__name__ == "ModuleList"
+    for step in transforms if several else [transforms]:  # RandomApply may hold one
         if hasattr(step, "transforms"):
             yield from _flat(step.transforms, sure and type(step).__name__ == "Compose")
         else:
