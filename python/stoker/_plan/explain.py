@@ -15,7 +15,7 @@ from .. import audio
 from .._base.tables import counted, html_table, text_table
 from .._data.joint import OF_VALUES
 from .._steps.base import MAKES_TENSORS, Transform, library_of, proved
-from .._steps.blockers import COLLATE, DECODE, LABEL, READ, TRANSFORM, WORKERS, Blocker
+from .._steps.blockers import COLLATE, DECODE, LABEL, READ, TRANSFORM, WORKERS, Blocker, held_by
 from .known_datasets import leaves_of
 from .pillow_use import opens_images
 
@@ -262,7 +262,7 @@ def _holds_steps(transform: Any) -> bool:
 
 def _inside(step: Any, by_step: dict[int, Blocker]) -> Blocker | None:
     """Return the reason why a step inside this one, such as a RandomApply, runs in Python."""
-    for inner in getattr(step, "transforms", ()):
+    for inner in held_by(step):
         found = by_step.get(id(inner)) or _inside(inner, by_step)
         if found is not None:
             return found

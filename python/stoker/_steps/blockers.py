@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 READ, DECODE, TRANSFORM, LABEL, COLLATE, WORKERS = "read", "decode", "transform", "label", "collate", "workers"
 
@@ -31,3 +32,15 @@ class Blocked(NotImplementedError):
     def __init__(self, blockers: Iterable[Blocker]) -> None:
         self.blockers = list(blockers)
         super().__init__("; ".join(self.blockers))
+
+
+def held_by(step: Any) -> Sequence[Any]:
+    """Return the steps inside one, such as a RandomApply; a user's class may hold a Compose instead of a list."""
+    held = getattr(step, "transforms", None)
+    if not _are_several(held):
+        return (held,) if _are_several(getattr(held, "transforms", None)) else ()
+    return tuple(held)
+
+
+def _are_several(held: Any) -> bool:
+    return isinstance(held, (list, tuple)) or type(held).__name__ == "ModuleList"

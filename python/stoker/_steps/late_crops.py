@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from .blockers import TRANSFORM, Blocked, Blocker
+from .blockers import TRANSFORM, Blocked, Blocker, held_by
 
 _SIZES = ("CenterCrop", "RandomCrop", "RandomResizedCrop", "Resize")
 _KEEP = {
@@ -18,12 +18,12 @@ _KEEP = {
 _MAKE_FLOATS = ("ConvertImageDtype", "ToDtype", "ToTensor")
 
 
-def _flat(transforms: Any, sure: bool = True) -> Iterator[tuple[Any, bool]]:
+def _flat(steps: Iterable[Any], sure: bool = True) -> Iterator[tuple[Any, bool]]:
     """Yield the steps, and whether each is run in any case."""
-    several = isinstance(transforms, (list, tuple)) or type(transforms).__name__ == "ModuleList"
-    for step in transforms if several else [transforms]:  # RandomApply may hold one
-        if hasattr(step, "transforms"):
-            yield from _flat(step.transforms, sure and type(step).__name__ == "Compose")
+    for step in steps:
+        held = held_by(step)
+        if held:
+            yield from _flat(held, sure and type(step).__name__ == "Compose")
         else:
             yield step, sure
 
