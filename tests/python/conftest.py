@@ -57,6 +57,17 @@ def even_tree(tmp_path_factory) -> Path:
     return save_tree(tmp_path_factory.mktemp("even") / "train", {"x": 12, "y": 8}, (48, 40))
 
 
+@pytest.fixture(scope="session")
+def two_classes(tmp_path_factory) -> Path:
+    """Six images of different sizes, JPEG and PNG, in two classes."""
+    root = tmp_path_factory.mktemp("two") / "train"
+    for n in range(6):
+        (root / f"class{n % 2}").mkdir(parents=True, exist_ok=True)
+        extension, options = (("jpg", {"quality": 87}), ("png", {}))[n // 2 % 2]
+        picture(n, 90 + 7 * n, 70 + 11 * n).save(root / f"class{n % 2}" / f"{n}.{extension}", **options)
+    return root
+
+
 @pytest.fixture()
 def bad_tree(tmp_path) -> Path:
     """12 images, of which number 4 is cut short and number 9 is no image at all."""

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 import stoker
 import torch
-from conftest import picture
 from PIL import Image
 from stoker import transforms as T
 from stoker._steps import cv
@@ -131,43 +130,33 @@ def test_what_draws_nothing_gives_albumentations_bytes(name):
     assert failed < len(images) - 5
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    root = tmp_path_factory.mktemp("photos")
-    for n in range(6):
-        (root / f"class{n % 2}").mkdir(exist_ok=True)
-        extension, options = (("jpg", {"quality": 87}), ("png", {}))[n // 2 % 2]
-        picture(n, 90 + 7 * n, 70 + 11 * n).save(root / f"class{n % 2}" / f"{n}.{extension}", **options)
-    return root
-
-
 @pytest.mark.parametrize("name", ["turns and crops", "centre", "random crop padded", "normalize", "held"])
-def test_a_folder_of_images_is_compiled(folder, name):
+def test_a_folder_of_images_is_compiled(two_classes, name):
     pipeline = compose(*FIXED[name])
-    data = stoker.datasets.ImageFolder(folder, pipeline)
+    data = stoker.datasets.ImageFolder(two_classes, pipeline)
     loader = stoker.DataLoader(data, batch_size=1)
     assert "engine" in str(loader.explain()) and "Python" not in str(loader.explain())
-    paths = sorted(folder.rglob("*.*"))
+    paths = sorted(two_classes.rglob("*.*"))
     for path, (images, _), index in zip(paths, loader, range(len(paths)), strict=True):
         wanted = pipeline(image=np.array(Image.open(path).convert("RGB")))["image"]
         assert images.dtype == wanted.dtype and torch.equal(images[0], wanted)
         assert torch.equal(data[index][0], wanted)
 
 
-def test_a_dataset_of_torchvision_does_not_get_what_it_cannot_call(folder):
+def test_a_dataset_of_torchvision_does_not_get_what_it_cannot_call(two_classes):
     pipeline = compose(A.CenterCrop(60, 50))
     for transform in (pipeline, V.Compose([V.Resize(80), pipeline])):
-        loader = stoker.DataLoader(ImageFolder(folder, transform), batch_size=3)
+        loader = stoker.DataLoader(ImageFolder(two_classes, transform), batch_size=3)
         with pytest.raises(KeyError, match="named arguments"):
             next(iter(loader))
         assert "stoker.datasets.ImageFolder" in str(loader.explain())
 
 
-def test_behind_steps_of_torchvision(folder):
+def test_behind_steps_of_torchvision(two_classes):
     pipeline = compose(A.CenterCrop(60, 50), A.Normalize())
     before = V.Resize(80)
-    data = stoker.datasets.ImageFolder(folder, V.Compose([before, pipeline]))
-    for path, (images, _) in zip(sorted(folder.rglob("*.*")), stoker.DataLoader(data, batch_size=1), strict=True):
+    data = stoker.datasets.ImageFolder(two_classes, V.Compose([before, pipeline]))
+    for path, (images, _) in zip(sorted(two_classes.rglob("*.*")), stoker.DataLoader(data, batch_size=1), strict=True):
         assert torch.equal(images[0], pipeline(image=np.array(before(Image.open(path).convert("RGB"))))["image"])
 
 
@@ -336,9 +325,9 @@ def test_what_the_engine_lacks_is_said(name):
         T.pipeline_text(pipeline)
 
 
-def test_floats_inside_a_choice_stay_in_python(folder):
+def test_floats_inside_a_choice_stay_in_python(two_classes):
     pipeline = compose(A.OneOf([A.Normalize(p=1), A.Normalize(MEAN, STD, p=1)], p=1))
-    loader = stoker.DataLoader(stoker.datasets.ImageFolder(folder, compose(A.CenterCrop(9, 9), pipeline.transforms[0])), batch_size=6)
+    loader = stoker.DataLoader(stoker.datasets.ImageFolder(two_classes, compose(A.CenterCrop(9, 9), pipeline.transforms[0])), batch_size=6)
     assert next(iter(loader))[0].dtype == torch.float32
     assert "in this process" in str(loader.explain()) or "this process" in str(loader.explain())
 

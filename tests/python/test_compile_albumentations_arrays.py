@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import stoker
 import torch
-from conftest import picture
 from PIL import Image
 from stoker import transforms as T
 from test_boxes import npy, png, write
@@ -35,18 +34,8 @@ FIXED = {
 }
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    root = tmp_path_factory.mktemp("photos")
-    for n in range(6):
-        (root / f"class{n % 2}").mkdir(exist_ok=True)
-        extension, options = (("jpg", {"quality": 87}), ("png", {}))[n // 2 % 2]
-        picture(n, 90 + 7 * n, 70 + 11 * n).save(root / f"class{n % 2}" / f"{n}.{extension}", **options)
-    return root
-
-
-def arrays(folder):
-    return [np.array(Image.open(path).convert("RGB")) for path in sorted(folder.rglob("*.*"))]
+def arrays(two_classes):
+    return [np.array(Image.open(path).convert("RGB")) for path in sorted(two_classes.rglob("*.*"))]
 
 
 def in_engine(loader):
@@ -54,10 +43,10 @@ def in_engine(loader):
 
 
 @pytest.mark.parametrize("name", FIXED)
-def test_batches_are_what_torch_makes_of_arrays(folder, name):
+def test_batches_are_what_torch_makes_of_arrays(two_classes, name):
     pipeline = A.Compose(FIXED[name])
-    data = stoker.datasets.ImageFolder(folder, pipeline)
-    wanted = default_collate([pipeline(image=image)["image"] for image in arrays(folder)])
+    data = stoker.datasets.ImageFolder(two_classes, pipeline)
+    wanted = default_collate([pipeline(image=image)["image"] for image in arrays(two_classes)])
     loader = stoker.DataLoader(data, batch_size=6)
     images, labels = next(iter(loader))
     assert in_engine(loader)
@@ -70,13 +59,13 @@ def test_batches_are_what_torch_makes_of_arrays(folder, name):
     assert isinstance(one, np.ndarray) and np.array_equal(one, wanted[3].numpy())
     assert torch.equal(next(iter(DataLoader(data, batch_size=6)))[0], wanted)
     assert torch.equal(next(iter(stoker.DataLoader(data, batch_size=None)))[0], wanted[0])
-    assert np.array_equal(T.functional_apply(pipeline, arrays(folder)[1]), wanted[1].numpy())
-    assert np.array_equal(T.Compose([pipeline])(arrays(folder)[1]), wanted[1].numpy())
+    assert np.array_equal(T.functional_apply(pipeline, arrays(two_classes)[1]), wanted[1].numpy())
+    assert np.array_equal(T.Compose([pipeline])(arrays(two_classes)[1]), wanted[1].numpy())
 
 
-def test_arrays_of_different_sizes_are_a_list_or_padded(folder):
-    data = stoker.datasets.ImageFolder(folder, A.Compose([A.Transpose(p=1)]))
-    wanted = [torch.from_numpy(image.transpose(1, 0, 2)) for image in arrays(folder)]
+def test_arrays_of_different_sizes_are_a_list_or_padded(two_classes):
+    data = stoker.datasets.ImageFolder(two_classes, A.Compose([A.Transpose(p=1)]))
+    wanted = [torch.from_numpy(image.transpose(1, 0, 2)) for image in arrays(two_classes)]
     images = next(iter(stoker.DataLoader(data, batch_size=6)))[0]
     assert all(map(torch.equal, images, wanted))
     padded = next(iter(stoker.DataLoader(data, batch_size=6, ragged="pad")))[0]
@@ -110,16 +99,16 @@ def test_masks_boxes_and_labels_are_beside_arrays(tmp_path):
     assert isinstance(data[0][0], np.ndarray) and data[0][0].shape == (14, 20, 3)
 
 
-def test_what_takes_arrays_stays_in_python(folder):
+def test_what_takes_arrays_stays_in_python(two_classes):
     pipeline = A.Compose([A.CenterCrop(60, 50)])
     steps = V.Compose([pipeline, lambda array: array[:2]])
-    loader = stoker.DataLoader(stoker.datasets.ImageFolder(folder, steps), batch_size=3)
+    loader = stoker.DataLoader(stoker.datasets.ImageFolder(two_classes, steps), batch_size=3)
     assert tuple(next(iter(loader))[0].shape) == (3, 2, 50, 3) and not in_engine(loader)
-    behind = stoker.datasets.ImageFolder(folder, V.Compose([pipeline, V.ToTensor()]))
+    behind = stoker.datasets.ImageFolder(two_classes, V.Compose([pipeline, V.ToTensor()]))
     loader = stoker.DataLoader(behind, batch_size=3)
     assert tuple(next(iter(loader))[0].shape) == (3, 3, 60, 50)
     assert "end the pipeline with ToTensorV2()" in str(loader.explain())
-    apart = stoker.DataLoader(stoker.datasets.ImageFolder(folder, pipeline), 2, collate_fn=lambda batch: tuple(zip(*batch)))
+    apart = stoker.DataLoader(stoker.datasets.ImageFolder(two_classes, pipeline), 2, collate_fn=lambda batch: tuple(zip(*batch)))
     assert all(isinstance(image, np.ndarray) for image in next(iter(apart))[0])
 
 
@@ -136,14 +125,14 @@ def test_steps_behind_an_array_get_it_with_its_mask(tmp_path):
     assert data[0][0].shape == (5, 9, 3)
 
 
-def test_batch_transforms_need_tensors(folder):
-    data = stoker.datasets.ImageFolder(folder, A.Compose([A.CenterCrop(60, 50), A.ToFloat()]))
+def test_batch_transforms_need_tensors(two_classes):
+    data = stoker.datasets.ImageFolder(two_classes, A.Compose([A.CenterCrop(60, 50), A.ToFloat()]))
     with pytest.raises(ValueError, match="batch_transforms works on images of channels x height x width"):
         stoker.DataLoader(data, 2, batch_transforms=T.MixUp(num_classes=2))
 
 
-def test_a_transform_may_be_replaced_by_one_with_tensors(folder):
-    data = stoker.datasets.ImageFolder(folder, A.Compose([A.CenterCrop(60, 50)]))
+def test_a_transform_may_be_replaced_by_one_with_tensors(two_classes):
+    data = stoker.datasets.ImageFolder(two_classes, A.Compose([A.CenterCrop(60, 50)]))
     loader = stoker.DataLoader(data, batch_size=2)
     assert tuple(next(iter(loader))[0].shape) == (2, 60, 50, 3)
     data.transform = A.Compose([A.CenterCrop(60, 50), ToTensorV2()])
