@@ -83,6 +83,16 @@ class Preset:
         return self.transforms(image)
 
 
+class Resize:
+    """Has the name of torchvision's, and no effect."""
+
+    def __init__(self, size):
+        self.size = size
+
+    def __call__(self, image):
+        return image
+
+
 def test_crops_of_floats_that_need_a_border(tree):
     """Outside of the image is 0, which Normalize makes of no byte; where images are large enough, that does not matter."""
     norm = [v2.ToImage(), v2.ToDtype(torch.float32, scale=True), v2.Normalize([0.4] * 3, [0.3] * 3)]
@@ -98,6 +108,7 @@ def test_crops_of_floats_that_need_a_border(tree):
         ([*norm, v2.RandomChoice([v2.CenterCrop(40)])], "Python"),
         ([Preset([V1.Resize(30), V1.CenterCrop(28), V1.ToTensor()])], "engine"),
         ([Preset([V1.ToTensor(), scaled]), V1.CenterCrop(40)], "Python"),
+        ([Resize(60), *norm, v2.CenterCrop(40)], "Python"),
     ):
         transform = v2.Compose(steps)
         loader = stoker.DataLoader(stoker.datasets.ImageFolder(tree, transform), 2, num_workers=0)

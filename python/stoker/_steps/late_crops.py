@@ -15,6 +15,7 @@ _KEEP = {
     "RandomErasing", "RandomGrayscale", "RandomHorizontalFlip", "RandomInvert", "RandomPhotometricDistort", "RandomPosterize",
     "RandomSolarize", "RandomVerticalFlip", "ToDtype", "ToImage", "ToPureTensor", "ToTensor",
 }  # fmt: skip
+_KNOWN = ("stoker", "torch", "torchvision")  # whose classes of these names do what is expected
 _MAKE_FLOATS = ("ConvertImageDtype", "ToDtype", "ToTensor")
 
 
@@ -29,7 +30,7 @@ def _flat(steps: Iterable[Any], sure: bool = True) -> Iterator[tuple[Any, bool]]
 
 
 def _sides(size: Any) -> tuple[int, int]:
-    """Return height and width, or the number that stands for both; 0 if they are not known, as those of Albumentations."""
+    """Return height and width, or the number that stands for both; 0 if they are not known."""
     if isinstance(size, (list, tuple)):
         return int(size[0]), int(size[-1])
     return (int(size), int(size)) if isinstance(size, int) else (0, 0)
@@ -43,17 +44,18 @@ def refuse_late_crops(transforms: Any) -> None:
     """
     least, is_float, moved = (0, 0), False, False
     for step, sure in _flat(transforms):
-        name, theirs = type(step).__name__, type(step).__module__.startswith("torchvision.")
-        sides = _sides(getattr(step, "size", None)) if name in _SIZES else (0, 0)
+        name, library = type(step).__name__, type(step).__module__.partition(".")[0]
+        theirs = library == "torchvision"
+        sides = _sides(getattr(step, "size", None)) if library in _KNOWN and name in _SIZES else (0, 0)
         if not sure:
             least = (0, 0)
         fits = all(side >= wanted for side, wanted in zip(least, sides, strict=True))
         if moved and theirs and (name == "RandomZoomOut" or name == "CenterCrop" and not fits):
             why = f"{name} comes after what changes 0, and fills borders with values that bytes do not become"
             raise Blocked([Blocker(TRANSFORM, why, f"move {name} before ToTensor", step)])
-        if name in _SIZES:
+        if any(sides):
             least = sides if sure and getattr(step, "max_size", None) is None else (0, 0)
-        elif name not in _KEEP:
+        elif library not in _KNOWN or name not in _KEEP:
             least = (0, 0)
         moved = moved or name == "Normalize" or is_float and (name == "Lambda" or not theirs)
         is_float = is_float or name in _MAKE_FLOATS
