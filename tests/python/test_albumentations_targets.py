@@ -5,6 +5,7 @@ Albumentations', and with others all parts of a sample have one draw."""
 from __future__ import annotations
 
 import collections
+import json
 import os
 
 os.environ.setdefault("NO_ALBUMENTATIONS_UPDATE", "1")  # it would ask PyPI for newer versions
@@ -414,3 +415,36 @@ def test_what_the_engine_does_not_do_to_boxes_stays_in_python(tmp_path, step, wh
 def test_params_that_the_engine_lacks_are_said(options, why):
     with pytest.raises(Blocked, match=why):
         T.pipeline_text(A.Compose([ToTensorV2()], **options))
+
+
+@pytest.fixture(scope="module")
+def coco(tmp_path_factory):
+    """One image of 80 x 50 with one box, as COCO has it."""
+    root = tmp_path_factory.mktemp("coco")
+    (root / "images").mkdir()
+    (root / "images" / "a.png").write_bytes(png(np.full((50, 80, 3), 9, np.uint8)))
+    box = {"id": 1, "image_id": 1, "category_id": 1, "bbox": [10, 12, 20, 30], "area": 600, "iscrowd": 0}
+    images, categories = [{"id": 1, "file_name": "a.png", "width": 80, "height": 50}], [{"id": 1, "name": "x"}]
+    (root / "a.json").write_text(json.dumps({"images": images, "categories": categories, "annotations": [box]}))
+    return root
+
+
+def dicts(root, *steps, form):
+    """The target that the dataset gives, and the one of a batch."""
+    pipeline = A.Compose([A.HorizontalFlip(p=0), *steps], bbox_params=A.BboxParams(form, label_fields=["labels"]))
+    data = stoker.datasets.CocoDetection(root / "images", root / "a.json", pipeline, as_dict=True)
+    (batch,) = stoker.DataLoader(data, 1, num_workers=0)
+    return data[0][1]["boxes"], batch[1][0]["boxes"]
+
+
+@pytest.mark.parametrize("end", [[], [ToTensorV2()]], ids=["arrays", "tensors"])
+@pytest.mark.parametrize(("form", "wanted", "numbers"), [
+    ("pascal_voc", "XYXY", [10, 12, 30, 42]), ("coco", "XYWH", [10, 12, 20, 30])])
+def test_boxes_in_a_dict_say_their_format_and_the_size_of_their_image(coco, end, form, wanted, numbers):
+    for boxes in dicts(coco, *end, form=form):
+        assert (boxes.format.value, tuple(boxes.canvas_size), boxes.tolist()) == (wanted, (50, 80), [numbers])
+
+
+def test_torchvision_has_no_boxes_of_fractions(coco):
+    with pytest.raises(ValueError, match="in pixels, not of format='yolo'"):
+        dicts(coco, ToTensorV2(), form="yolo")

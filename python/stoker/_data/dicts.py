@@ -19,6 +19,7 @@ class Dicts(NamedTuple):
     boxes: tuple[str, ...]  # among them
     masks: tuple[str, ...]
     format: str
+    channels_last: bool = False  # tensors of images are height x width x channels
 
     def sample(self, image: Any, *values: Any) -> tuple[Any, dict[str, Any]]:
         """Return a sample of these values of its fields."""
@@ -28,21 +29,31 @@ class Dicts(NamedTuple):
         for name, value in zip(self.names[1:], values, strict=True):
             part = torch.from_numpy(value) if isinstance(value, np.ndarray) else value
             if name in self.boxes:
-                part = kinds.BoundingBoxes(part, format=self.format, canvas_size=_size_of(image))
+                part = kinds.BoundingBoxes(part, format=self.format, canvas_size=_size_of(image, self.channels_last))
             elif name in self.masks:
                 part = kinds.Mask(part)
             target[name] = part
         return image, target
 
 
-def _size_of(image: Any) -> Sequence[int]:
-    """Return the height and the width of Pillow's image, an array without a transform, or a tensor."""
+def _size_of(image: Any, channels_last: bool) -> Sequence[int]:
+    """Return the height and the width of Pillow's image, an array, or a tensor."""
     if hasattr(image, "convert"):
         return image.size[::-1]  # type: ignore[no-any-return]
-    return tuple(image.shape[:2] if isinstance(image, np.ndarray) else image.shape[-2:])
+    return tuple(image.shape[:2] if channels_last or isinstance(image, np.ndarray) else image.shape[-2:])
+
+
+# Of Albumentations' bbox_params; torchvision's boxes are in pixels.
+_ALBUMENTATIONS = {"pascal_voc": "XYXY", "coco": "XYWH"}
 
 
 def _formats(transform: Any) -> Iterator[str]:
+    if type(transform).__module__.startswith("albumentations."):
+        params = getattr((getattr(transform, "processors", None) or {}).get("bboxes"), "params", None)
+        if params is not None and params.format not in _ALBUMENTATIONS:
+            raise ValueError(f"as_dict=True makes torchvision's boxes, which are in pixels, not of format={params.format!r}")
+        yield "XYXY" if params is None else _ALBUMENTATIONS[params.format]
+        return
     for step in getattr(transform, "transforms", ()) if type(transform).__name__ == "Compose" else [transform]:
         if step is not transform:
             yield from _formats(step)
@@ -52,6 +63,9 @@ def _formats(transform: Any) -> Iterator[str]:
 
 def format_after(transform: Any) -> str:
     """Return the format that a transform gives boxes.
+
+    Raises:
+        ValueError: torchvision does not have it.
 
     >>> from stoker._data.dicts import format_after
     >>> format_after(T.Compose([T.ConvertBoundingBoxFormat("xywh"), T.ToTensor()])), format_after(None)

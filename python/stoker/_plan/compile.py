@@ -78,7 +78,9 @@ class Compiled:
         leaf = next(iter(self._leaves), None)
         if isinstance(leaf, BoxLeaf):
             return leaf.form()
-        return next((leaf.dataset._form() for leaf in self._leaves if isinstance(leaf.dataset, FieldDataset)), None)
+        forms = (leaf.dataset._form() for leaf in self._leaves if isinstance(leaf.dataset, FieldDataset))
+        form = next(forms, None)
+        return form and form._replace(channels_last=gives_array(self.text))
 
     def is_of_files(self) -> bool:
         """Return whether each sample is one encoded image or an array, not a part of an archive."""
@@ -164,9 +166,9 @@ def _blockers_of_samples(leaves: Sequence[Leaf | MaskLeaf | BoxLeaf]) -> list[Bl
             why.append(Blocker(COLLATE, "collate_fn gets images that are no tensors", "end the transform with ToTensor"))
         elif not own and "ToImage" in names and "ToPureTensor" not in names:
             why.append(Blocker(COLLATE, "collate_fn gets images that are tv_tensors", "end the transform with ToPureTensor"))
-        elif worked_on(pipeline_text(leaf.transform, grey=leaf.grey)) == AUDIO:
+        elif worked_on(text := pipeline_text(leaf.transform, grey=leaf.grey)) == AUDIO:
             why.append(Blocker(COLLATE, "collate_fn gets sounds"))
-        elif gives_array(pipeline_text(leaf.transform)):
+        elif gives_array(text):
             why.append(Blocker(COLLATE, "collate_fn gets images that are arrays", "end the transform with ToTensorV2()"))
     return why
 
