@@ -260,12 +260,34 @@ static void show(struct dr_tree *tree, uint32_t at)
         tree->node_used[node] += inside->row[DR_P_ON_CPU];
 }
 
+/* SQLite tries again after a pause, without a system call that waits for the lock: a process of the run
+ * pauses while another one holds such a lock. */
+static void look_at_databases(struct dr_tree *tree)
+{
+    char text[16384];
+    bool any = false;
+    for (uint32_t k = 0; k < tree->watched.processes; k++)
+        any |= tree->inside[k]->pauses;
+    if (!any || !dr_file_once(tree->root, "/proc/locks", text, sizeof text))
+        return;
+    for (const char *line = text; line && *line; line = strchr(line, '\n')) {
+        int holder;
+        line += *line == '\n';
+        if (!dr_is_database_lock(line, &holder) || !is_ours(tree, holder))
+            continue;
+        for (uint32_t k = 0; k < tree->watched.processes; k++)
+            if (tree->inside[k]->pauses && tree->process[k].pid != holder)
+                tree->inside[k]->row[DR_P_MAIN_LOCK] = 1;
+    }
+}
+
 void dr_tree_sample(struct dr_tree *tree, uint64_t now_ns)
 {
     scan(tree, now_ns);
     for (uint32_t k = tree->watched.processes; k-- > 0;)
         if (!dr_process_sample(tree->inside[k], now_ns))
             remove_process(tree, k);
+    look_at_databases(tree);
     count_private(tree, now_ns);
     for (uint32_t k = 0; k < tree->watched.processes; k++)
         show(tree, k);

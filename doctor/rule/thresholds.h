@@ -90,6 +90,8 @@
 #define DR_CHILDREN        0.20      /* reasoned: more than a program that a library asks once */
 #define DR_UNEVEN          0.85      /* reasoned: workers that end together work more than 95 % */
 #define DR_SOCKET_WAITS    0.30      /* reasoned: share of a worker's time, as DR_DISK_STATE */
+#define DR_SWAPPED         33554432.0 /* reasoned: 32 MiB; systems swap out a few idle pages at rest */
+#define DR_MEMORY_WAITS    0.05      /* as DR_STALL_MATTERS: some task waits for memory */
 #define DR_LOCK_WAITS      0.15      /* reasoned: two workers that do nothing else than use one lock
                                         wait half of their time */
 #define DR_FAULTS_READ     100.0     /* reasoned: major faults/s of the makers: mapped files are read */
