@@ -22,6 +22,8 @@
 #define DR_WIDTH_HIGH   0.10 /* reasoned: width of the interval of the stall for high confidence */
 #define DR_WIDTH_MEDIUM 0.25
 #define DR_GAIN_WORTH   1.05 /* reasoned: the same 5 %; a smaller gain is not worth an edit */
+#define DR_EQUAL_RUNS   0.03 /* measured: equal runs of the planted faults, alone on a machine */
+#define DR_MODEL_ERROR  0.10 /* measured: of what is gained, replays of those faults against remedies */
 #define DR_FIX_ENOUGH   0.50 /* reasoned: a setting is a fix if it gains half of what is possible */
 #define DR_EPOCH_MATTERS                                                                                \
     0.10 /* reasoned: share of an epoch; twice DR_STALL_MATTERS, since few epochs are seen */
