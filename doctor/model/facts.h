@@ -138,8 +138,10 @@ struct dr_facts {
     char storm_names[128]; /* names of the most frequent threads */
 
     /* CPUs */
-    double cpus_used, cpus_busy_others; /* used by the run; by others on this machine and its host */
-    double cpus_stolen;                 /* the host's part of cpus_busy_others */
+    double cpus_used, cpus_busy_others; /* used by the run; by others, and by the host, of the CPUs that
+                                           the run may use */
+    double cpus_busy_elsewhere;         /* busy ones among those that it may not use */
+    double cpus_stolen;                 /* withheld by the host, of all CPUs of this machine */
     double throttled_share;
     double trainer_on_cpu, trainer_run_queue; /* of the training thread */
     double trainer_cpus;                      /* all threads of the training process */

@@ -79,7 +79,7 @@ static void test_workers(void)
     made.run.tick_ns = made.tick_ns;
     made.run.machine = (struct dr_table){TICKS, DR_MACHINE_COUNT, made.machine};
     made.run.limits.cpus = 8;
-    made.run.limits.cpus_machine = 16;
+    made.run.limits.cpus_affinity = made.run.limits.cpus_machine = 16;
     static const struct dr_threads threads[] = {{"python", 1, 1}, {"openblas", 15, 2}};
     made.process[2].threads = threads, made.process[2].thread_names = 2;
     trainer->watch_spent_ns = 20 * MS;
@@ -130,6 +130,12 @@ static void test_workers(void)
     dr_simulate(&outcome, &trace, &plan);
     ok(outcome.step.mid > 0.0699 && outcome.step.mid < 0.075,
        "without the run queue the step is the training's own (%.4f)", outcome.step.mid);
+    for (uint32_t k = 0; k < TICKS; k++)
+        made.machine[k * DR_MACHINE_COUNT + DR_CPU_ALLOWED] = 3.5;
+    made.run.limits.cpus = made.run.limits.cpus_affinity = 4;
+    ok(!judge(-1) && near(facts.cpus_busy_others, 0.5) && near(facts.cpus_busy_elsewhere, 1.5),
+       "bound to some CPUs: what others do on the rest of them is not theirs");
+    ok(dr_trace_of(&trace, &plan, &facts) && near(plan.cpus, 3.5), "nor taken from them");
 }
 
 static void test_ranks(void)

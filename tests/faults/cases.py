@@ -30,6 +30,7 @@ class Case:
     gpu: bool = False
     control: bool = False
     short: tuple[str, ...] = ()  # further arguments in the short form, which only open cases may be in
+    also: tuple[frozenset[str], ...] = ()  # of further causes, planted beside it
     short_codes: frozenset[str] = frozenset()  # what it may also be called there, where other tests run beside it
     held_out: bool = field(default=False, compare=False)
 

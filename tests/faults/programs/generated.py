@@ -11,7 +11,7 @@ import logging
 import time
 
 import torch
-from common import DATA, Trainer, options
+from common import OWN, Trainer, options
 from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
 
 args = options(
@@ -32,7 +32,7 @@ def spend(milliseconds: float, how: str) -> None:
 
 def make(index: int) -> object:
     if planted == "lock":
-        with open(DATA / "generated.lock", "a") as file:
+        with open(OWN / "generated.lock", "a") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             spend(args.work_ms, args.work)
     else:
@@ -56,7 +56,7 @@ class Batched(Map):
 
 class Files(Map):
     def __getitem__(self, index):
-        path = DATA / f"generated-{index % 16}.txt"
+        path = OWN / f"generated-{index % 16}.txt"
         if not path.exists():
             path.write_text(str(index % 16))
         return make(int(path.read_text()) + index)
@@ -121,7 +121,7 @@ def main():
             if planted == "gc":
                 gc.collect()
             elif planted == "save":
-                torch.save(weights, DATA / "generated.pt")
+                torch.save(weights, OWN / "generated.pt")
             elif planted == "logging":
                 logger.warning("step %d", trainer.done)
             elif planted == "validation":
