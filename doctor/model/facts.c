@@ -29,6 +29,7 @@ static void forget_all(struct dr_facts *out)
     FORGET(out, cpus_used, gpu_capability);
     FORGET(out, sync_where_share, outlier_eval);
     FORGET(out, rank_skew, rank_skew);
+    FORGET(out, tried.workers, tried.share_high);
     FORGET(out, overhead_share, overhead_share);
 }
 
@@ -176,6 +177,7 @@ static int all_facts(struct dr_part *part)
     dr_facts_epochs(part);
     dr_facts_gpu(part);
     facts_overhead(part);
+    dr_facts_tried(part);
     rc = dr_facts_outliers(part);
     return rc ? rc : dr_facts_ranks(part);
 }
