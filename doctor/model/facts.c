@@ -162,6 +162,7 @@ static int all_facts(struct dr_part *part)
     if (rc)
         return rc;
     facts_settings(part);
+    dr_facts_tried(part);
     rc = dr_facts_steps(part);
     if (!rc && !part->facts->step_count) {
         dr_facts_machine(part);
@@ -177,7 +178,6 @@ static int all_facts(struct dr_part *part)
     dr_facts_epochs(part);
     dr_facts_gpu(part);
     facts_overhead(part);
-    dr_facts_tried(part);
     rc = dr_facts_outliers(part);
     return rc ? rc : dr_facts_ranks(part);
 }
