@@ -69,7 +69,7 @@ class _Probe:
 
     def end(self) -> None:
         self.write()
-        _at_exit()
+        _finish()
         for stream in (sys.stdout, sys.stderr):
             try:
                 stream.flush()

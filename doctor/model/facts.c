@@ -29,6 +29,7 @@ static void forget_all(struct dr_facts *out)
     FORGET(out, cpus_used, gpu_capability);
     FORGET(out, sync_where_share, outlier_eval);
     FORGET(out, rank_skew, rank_skew);
+    FORGET(out, tried.workers, tried.share_high);
     FORGET(out, overhead_share, overhead_share);
 }
 
@@ -161,6 +162,7 @@ static int all_facts(struct dr_part *part)
     if (rc)
         return rc;
     facts_settings(part);
+    dr_facts_tried(part);
     rc = dr_facts_steps(part);
     if (!rc && !part->facts->step_count) {
         dr_facts_machine(part);

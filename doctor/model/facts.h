@@ -56,6 +56,17 @@ struct dr_rank_facts {
     double wait_before_others; /* share of the steps in which this rank was the last */
 };
 
+/* Samples of the run that were made once more at its end, with --try-stoker. */
+struct dr_tried {
+    const char *plan; /* how Stoker's loader makes them: "engine", "rows", "python"; NULL: not known */
+    const char *why;  /* why not in the engine; NULL */
+    const char *error; /* why nothing was measured; NULL */
+    double samples;    /* made in both ways; 0: none */
+    double workers;    /* of that loader */
+    double torch_cpu, stoker_cpu; /* CPU seconds per sample */
+    double share, share_low, share_high; /* stoker_cpu / torch_cpu, with its 95 % interval */
+};
+
 struct dr_facts {
     const struct dr_run *run;
     const struct dr_process *trainer;
@@ -192,6 +203,7 @@ struct dr_facts {
     double rank_skew; /* share of the time in which the rank that gets its batch last waits longer than
                          the others do on average: whichever rank that is, all of them lose it */
 
+    struct dr_tried tried;
     double
         overhead_share; /* of watching: how much longer the run takes at most, as a share of its time */
     void *memory;

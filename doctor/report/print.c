@@ -437,4 +437,12 @@ void dr_print_verdict(FILE *to, const struct dr_style *style, const struct dr_ve
         label(&page, "NEXT");
         fprintf(to, "stoker explain %s\n", verdict->finding[0].rule->code);
     }
+    if (verdict->offer.kind != DR_OFFER_NONE) {
+        char text[sizeof verdict->offer.command + sizeof verdict->offer.sentence + 2];
+        snprintf(text, sizeof text, "%s: %s", verdict->offer.command, verdict->offer.sentence);
+        label(&page, "STOKER");
+        ink(&page, verdict->offer.kind == DR_OFFER_GAIN ? GREEN : PLAIN);
+        wrap(&page, LABEL, LABEL, text);
+        ink(&page, PLAIN);
+    }
 }
