@@ -23,6 +23,7 @@ class Case:
     lifted: bool = False  # the advice lifts the limits
     advised_limits: tuple[str, ...] | None = None  # limits after the advice, where some stay
     cold: tuple[str, ...] = ()  # data that must not be in the page cache
+    made: tuple[str, ...] = ()  # data that must be there before the first run
     latency_ms: float = 0  # of the HTTP server that the program reads from
     ranks: int = 1
     gain: bool = True  # the advice makes training faster; without it, it prevents a failure

@@ -87,8 +87,10 @@ def late_server(case: Case) -> contextlib.AbstractContextManager[str]:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     path = DATA / "shard.bin"
-    if not path.exists():
-        path.write_bytes(os.urandom(8 << 20))
+    if not path.exists():  # several may find it missing at once
+        new = path.with_name(f"{path.name}.{threading.get_ident()}")
+        new.write_bytes(os.urandom(8 << 20))
+        new.rename(path)
     return module.late_server(path, case.latency_ms)
 
 
@@ -171,8 +173,8 @@ class Runner:
         return done, self.rate()
 
     def prepare(self) -> None:
-        """Makes the data, which must be on the disk before the page cache is emptied."""
-        if not all((DATA / name).exists() for name in self.case.cold):
+        """Makes the data, which must be on the disk before the page cache is emptied, and before anything is timed."""
+        if not all((DATA / name).exists() for name in (*self.case.cold, *self.case.made)):
             few = [*self.command(False), "--steps", "4", "--epochs", "1"]
             subprocess.run(few, capture_output=True, check=True, env=self.environment)
 
@@ -283,7 +285,7 @@ def chosen(args: argparse.Namespace) -> Iterator[Case]:
     import torch
 
     gpu = torch.cuda.is_available()
-    for case in generate.cases(*args.generate) if args.generate else CASES:
+    for case in generate.cases(*args.generate, args.cpus_each) if args.generate else CASES:
         if args.short:
             case = replace(case, args=(*case.args, *case.short), codes=case.codes | case.short_codes)
         if args.only and case.name not in args.only:
@@ -335,6 +337,7 @@ def arguments() -> argparse.Namespace:
     args = parser.parse_args()
     if args.short:
         args.rounds = 1
+    args.cpus_each = args.cpus_each or max(1, len(os.sched_getaffinity(0)) // args.at_once)
     if args.traceml and not TRACEML.exists():
         parser.error(f"there is no {TRACEML}: scripts/faults.sh --traceml fetches it")
     return args
@@ -345,7 +348,7 @@ def run_all(args: argparse.Namespace) -> tuple[list[Result], dict]:
     DATA.mkdir(exist_ok=True)
     done, here, cases, writing = {}, machine(), list(chosen(args)), threading.Lock()
     groups: queue.SimpleQueue[set[int]] = queue.SimpleQueue()
-    for cpus in cpu_groups(args.at_once, args.cpus_each or max(1, len(os.sched_getaffinity(0)) // args.at_once)):
+    for cpus in cpu_groups(args.at_once, args.cpus_each):
         groups.put(cpus)
 
     def one(number: int, case: Case) -> None:
