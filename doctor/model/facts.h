@@ -54,6 +54,7 @@ struct dr_rank_facts {
     int rank;
     double step, stall_share, wait_share;
     double wait_before_others; /* share of the steps in which this rank was the last */
+    double pace; /* seconds per batch of all its makers together while they are at work */
 };
 
 /* Samples of the run that were made once more at its end, with --try-stoker. */
