@@ -138,7 +138,8 @@ static bool write_report(const struct dr_directory *directory, const char *name,
 
 static void print_report(const struct dr_directory *directory, struct report *report)
 {
-    const struct dr_style style = dr_style_for(stderr);
+    struct dr_style style = dr_style_for(stderr);
+    style.first = !strcmp(directory->shown, ".stoker/0001");
     dr_print_verdict(stderr, &style, &report->verdict, &report->facts);
     report->json = write_report(directory, "run.json", write_json, report);
     report->html = write_report(directory, "report.html", write_html, report);

@@ -4,43 +4,18 @@
  */
 #include "doctor/rule/judge.h"
 
-#include <string.h>
-
-static bool is_python(const char *program)
-{
-    const char *slash = strrchr(program, '/');
-    return !strncmp(slash ? slash + 1 : program, "python", 6);
-}
-
-static bool ends_with(const char *text, const char *end)
-{
-    const size_t all = strlen(text), part = strlen(end);
-    return all >= part && !strcmp(text + all - part, end);
-}
+#include "doctor/run/script.h"
 
 /* "python -m stoker train.py" for "python train.py --lr 1"; without a script that python could be given,
  * what to write into the program. */
 static void command_text(char *out, size_t size, const struct dr_run *run)
 {
-    char *const *argv = run ? run->argv : NULL;
-    (void)snprintf(out, size, "from stoker import DataLoader");
-    if (!argv || !argv[0])
-        return;
-    const bool ranks = ends_with(argv[0], "torchrun");
-    char *const *at = argv + 1;
-    if (is_python(argv[0]))
-        for (; *at && **at == '-' && strcmp(*at, "-m") != 0 && strcmp(*at, "-c") != 0; at++)
-            at += (!strcmp(*at, "-W") || !strcmp(*at, "-X")) && at[1];
+    struct dr_script script;
+    if (run && dr_script_of(&script, run->argv) && !script.with_stoker)
+        (void)snprintf(out, size, "%s -m stoker %s%.100s", script.launcher,
+                       script.is_module ? "-m " : "", script.name);
     else
-        while (ranks && *at && !ends_with(*at, ".py"))
-            at++;
-    if (!*at || !strcmp(*at, "-c") || (!is_python(argv[0]) && !ranks))
-        return;
-    const bool module = !strcmp(*at, "-m");
-    if (module && (!at[1] || !strcmp(at[1], "stoker")))
-        return;
-    (void)snprintf(out, size, "%s -m stoker %s%.100s", ranks ? "torchrun" : "python",
-                   module ? "-m " : "", module ? at[1] : *at);
+        (void)snprintf(out, size, "from stoker import DataLoader");
 }
 
 /* Nothing is gained by whatever makes the batches. */
