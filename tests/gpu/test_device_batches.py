@@ -210,8 +210,25 @@ def test_read_in_compiled_code(folder, want):
     loader = moved(folder)
     got = [(step(images), labels) for images, labels in loader]
     assert_same(on_cpu(got), [(a * 2, b) for a, b in want[1]])
-    doubled = torch.vmap(lambda x: x * 2)(next(iter(load(folder)))[0])
-    assert torch.equal(doubled, want[0][0][0] * 2)
+    images = next(iter(moved(folder)))[0]
+    doubled = torch.vmap(lambda x: x * 2)(images)
+    assert torch.equal(doubled, want[1][0][0] * 2)
+
+
+class Counted(torch.utils._python_dispatch.TorchDispatchMode):
+    count = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.count += 1
+        return func(*args, **(kwargs or {}))
+
+
+def test_read_in_a_mode_of_the_script(folder, want):
+    """The script's mode sees its own calls, and not how the bytes are fetched."""
+    images = next(iter(moved(folder)))[0]
+    with Counted() as mode:
+        doubled = images.mul(2)
+    assert mode.count == 1 and torch.equal(doubled, want[1][0][0] * 2)
 
 
 def test_the_default_is_todays_path_or_the_same_bytes(folder):

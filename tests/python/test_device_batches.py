@@ -32,7 +32,7 @@ def gpu(monkeypatch):
     monkeypatch.setattr(batch_sources, "_stream", lambda device: None)
     monkeypatch.setattr(batch_sources, "_empty", lambda *args: torch.empty_strided(*args[:2], dtype=args[2]))
     monkeypatch.setattr(
-        batch_sources.InMemory, "copied", lambda self, device, dtype, *how: self._held[0].to(dtype, copy=True)
+        batch_sources.InMemory, "copied", lambda self, device, dtype, *how: self._tensor.to(dtype, copy=True)
     )
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: tuple(room))
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)

@@ -21,17 +21,19 @@ class InMemory:
 
     def __init__(self, tensor: torch.Tensor, usage: Usage) -> None:
         self.usage = usage
-        self._held = [tensor]
+        self._tensor = tensor
 
     def meta(self) -> tuple[tuple[int, ...], tuple[int, ...], torch.dtype]:
-        tensor = self._held[0]
-        return tuple(tensor.shape), tensor.stride(), tensor.dtype
+        return tuple(self._tensor.shape), self._tensor.stride(), self._tensor.dtype
 
     def copied(self, device: Any, dtype: Any, non_blocking: bool, layout: Any) -> torch.Tensor | None:
-        return self._held[0].to(device, dtype, non_blocking, copy=True, memory_format=layout)
+        return self._tensor.to(device, dtype, non_blocking, copy=True, memory_format=layout)
+
+    def is_pinned(self) -> bool:
+        return self._tensor.is_pinned()
 
     def fetch(self, pinned: bool) -> torch.Tensor:
-        return self._held.pop()
+        return self._tensor
 
 
 class OnDevice:
@@ -51,6 +53,9 @@ class OnDevice:
             return None
         # The current stream is made to wait for the batch, and is marked where the first tensor is let go.
         return to_torch(self._tensor).to(dtype, copy=True, memory_format=layout)
+
+    def is_pinned(self) -> bool:
+        return True
 
     def fetch(self, pinned: bool) -> torch.Tensor:
         """Copy in a stream of its own, which waits for the batch and for nothing that the script has queued."""

@@ -14,7 +14,7 @@ import os
 import weakref
 from collections.abc import Callable, Iterator
 from multiprocessing.reduction import ForkingPickler
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import torch
 from torch.utils import _python_dispatch
@@ -62,6 +62,10 @@ class Source(Protocol):
         Always a copy: the script may change what it gets and use the batch again, and it may tell torch's allocator which
         streams read it."""
 
+    def is_pinned(self) -> bool:
+        """Return whether the tensor on the CPU is in pinned memory."""
+        ...
+
     def fetch(self, pinned: bool) -> torch.Tensor:
         """Return a new CPU tensor with the bytes. Nothing else may have a reference to it."""
 
@@ -92,9 +96,8 @@ _held: weakref.WeakSet[_Held] = weakref.WeakSet()
 def _undisturbed() -> Iterator[None]:
     """Ordinary tensors are made in here, whatever modes of torch's or of the script's are active."""
     modes = _python_dispatch._disable_current_modes() if torch._C._len_torch_dispatch_stack() else contextlib.nullcontext()
-    with torch._C.DisableTorchFunction(), modes:
-        with torch.inference_mode(False), torch.no_grad():
-            yield
+    with torch._C.DisableTorchFunction(), modes, torch.inference_mode(False), torch.no_grad():
+        yield
 
 
 class BatchTensor(torch.Tensor):
@@ -103,10 +106,10 @@ class BatchTensor(torch.Tensor):
     _held: _Held
 
     @staticmethod
-    def __new__(cls, source: Source) -> BatchTensor:
+    def __new__(cls, source: Source) -> Self:
         shape, stride, dtype = source.meta()
         make: Any = _Tensor._make_wrapper_subclass
-        made: BatchTensor = make(cls, shape, strides=stride, dtype=dtype, device="cpu")
+        made: Self = make(cls, shape, strides=stride, dtype=dtype, device="cpu")
         # Else its address would be 0.
         getattr(torch._C, "_set_throw_on_mutable_data_ptr", lambda tensor: None)(made)
         made._held = _Held(source)
@@ -115,22 +118,31 @@ class BatchTensor(torch.Tensor):
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        first = args[0] if args else None
-        if type(first) is BatchTensor and first._held.plain is None:
+        first: Any = args[0] if args else None
+        held = _held_by(first)
+        source = None if held is None else held.source
+        if source is not None:
             if func in _METADATA:
                 with torch._C.DisableTorchFunctionSubclass():
                     return func(*args, **kwargs)
             answer = _ANSWERS.get(func)
-            answered = NotImplemented if answer is None else answer(func, first, args[1:], kwargs)
+            answered = NotImplemented if answer is None else answer(func, first, source, args[1:], kwargs)
             if answered is not NotImplemented:
                 return answered
         result = func(*_plain(args, _become), **_plain(kwargs, _become))
-        return first if type(first) is BatchTensor and result is first._held.plain else result
+        return first if held is not None and result is held.plain else result
 
     @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(  # type: ignore[override] # torch's is disabled
+        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         """C++ has asked, which did not ask in Python before. It has references of its own to what it was given."""
         return func(*_plain(args, _inner), **_plain(kwargs or {}, _inner))
+
+
+def _held_by(tensor: Any) -> _Held | None:
+    """Return what a BatchTensor refers to. None: it is none, or another thread has just made it an ordinary tensor."""
+    return tensor.__dict__.get("_held") if type(tensor) is BatchTensor else None
 
 
 def _plain(values: Any, change: Callable[[BatchTensor], torch.Tensor]) -> Any:
@@ -144,7 +156,9 @@ def _inner(tensor: BatchTensor) -> torch.Tensor:
             "torch.jit.trace cannot follow a batch that is on the GPU already: trace with images.clone(), or set "
             "STOKER_DEVICE_BATCHES=0"
         )
-    held = tensor._held
+    held = _held_by(tensor)
+    if held is None:
+        return tensor
     if held.plain is None:
         held.usage.read()
     return held.fetched()
@@ -178,7 +192,7 @@ def _swapped(tensor: BatchTensor, plain: torch.Tensor) -> bool:
 # ---- what is answered without the bytes ----
 
 
-def _to(func: Any, tensor: BatchTensor, args: Any, kwargs: Any) -> Any:
+def _to(func: Any, tensor: BatchTensor, source: Source, args: Any, kwargs: Any) -> Any:
     options = dict(kwargs)
     copy = options.pop("copy", False)
     try:
@@ -187,58 +201,67 @@ def _to(func: Any, tensor: BatchTensor, args: Any, kwargs: Any) -> Any:
     except (AttributeError, RuntimeError, TypeError):
         return NotImplemented  # torch says what is wrong
     if device is not None and device.type == "cuda":
-        return _sent(func, tensor, args, kwargs, (device, dtype, non_blocking, layout))
+        return _sent(tensor, source, (device, dtype, non_blocking, layout))
     stays = device in (None, _CPU) and dtype in (None, tensor.dtype) and layout in (None, torch.preserve_format)
     return tensor if stays and not copy else NotImplemented
 
 
-def _cuda(func: Any, tensor: BatchTensor, args: Any, kwargs: Any) -> Any:
+def _cuda(func: Any, tensor: BatchTensor, source: Source, args: Any, kwargs: Any) -> Any:
     given = dict(zip(("device", "non_blocking"), args)) | kwargs
     if set(given) - {"device", "non_blocking", "memory_format"} or len(args) > 2:
         return NotImplemented
-    where = given.get("device")
+    where: Any = given.get("device")
+    if where is None or type(where) is int:
+        where = f"cuda:{where}" if where is not None else "cuda"
     try:
-        device = torch.device("cuda", where) if where is None or type(where) is int else torch.device(where)
+        device = torch.device(where)
     except (RuntimeError, TypeError):
         return NotImplemented
     if device.type != "cuda":
         return NotImplemented
     how = device, None, given.get("non_blocking", False), given.get("memory_format")
-    return _sent(func, tensor, args, kwargs, how)
+    return _sent(tensor, source, how)
 
 
-def _sent(func: Any, tensor: BatchTensor, args: Any, kwargs: Any, how: tuple[torch.device, Any, bool, Any]) -> Any:
-    """Return a copy on a GPU: the source's, or that of an ordinary tensor with the bytes."""
+def _sent(tensor: BatchTensor, source: Source, how: tuple[torch.device, Any, bool, Any]) -> Any:
+    """Return a copy on a GPU."""
     device, dtype, non_blocking, layout = how
     if device.index is None:
         device = torch.device("cuda", torch.cuda.current_device())
-    held = tensor._held
-    held.usage.sent(device)
-    source = held.source
-    made = None
-    if source is not None:
-        made = source.copied(device, dtype or tensor.dtype, non_blocking, layout or torch.preserve_format)
-    return func(held.fetched(), *args, **kwargs) if made is None else made
+    dtype, layout = dtype or tensor.dtype, layout or torch.preserve_format
+    with _lock.held():
+        held = _held_by(tensor)
+        if held is None or held.source is not source:
+            return NotImplemented  # another thread has fetched the bytes
+        source.usage.sent(device)
+        made = source.copied(device, dtype, non_blocking, layout)
+        if made is not None:
+            return made
+        plain = held.fetched()  # sent as today's tensor is
+    return plain.to(device, dtype, non_blocking, copy=True, memory_format=layout)
 
 
-def _itself(func: Any, tensor: BatchTensor, args: Any, kwargs: Any) -> Any:
-    """It is on the CPU, and pinned."""
+def _cpu(func: Any, tensor: BatchTensor, source: Source, args: Any, kwargs: Any) -> Any:
     return NotImplemented if args or kwargs else tensor
 
 
-def _contiguous(func: Any, tensor: BatchTensor, args: Any, kwargs: Any) -> Any:
+def _pin_memory(func: Any, tensor: BatchTensor, source: Source, args: Any, kwargs: Any) -> Any:
+    return NotImplemented if args or kwargs or not source.is_pinned() else tensor
+
+
+def _contiguous(func: Any, tensor: BatchTensor, source: Source, args: Any, kwargs: Any) -> Any:
     return NotImplemented if args or kwargs or not tensor.is_contiguous() else tensor
 
 
-def _is_pinned(func: Any, tensor: BatchTensor, args: Any, kwargs: Any) -> Any:
-    return NotImplemented if args or kwargs else True
+def _is_pinned(func: Any, tensor: BatchTensor, source: Source, args: Any, kwargs: Any) -> Any:
+    return NotImplemented if args or kwargs else source.is_pinned()
 
 
-_ANSWERS: dict[Any, Callable[[Any, BatchTensor, Any, Any], Any]] = {
+_ANSWERS: dict[Any, Callable[[Any, BatchTensor, Source, Any, Any], Any]] = {
     _Tensor.to: _to,
     _Tensor.cuda: _cuda,
-    _Tensor.cpu: _itself,
-    _Tensor.pin_memory: _itself,
+    _Tensor.cpu: _cpu,
+    _Tensor.pin_memory: _pin_memory,
     _Tensor.contiguous: _contiguous,
     _Tensor.is_pinned: _is_pinned,
 }

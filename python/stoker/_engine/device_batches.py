@@ -79,9 +79,7 @@ class DeviceBatches:
             self.stop("the script sends batches to several GPUs")
         elif len(self._alive) > _KEPT:
             self.stop("the script keeps its batches")
-        elif self.place is None and self._read:
-            self.stop("the script reads batches on the CPU")
-        elif self._read > 2 + self._delivered // _READ:
+        elif self._read > (0 if self.place is None else 2 + self._delivered // _READ):
             self.stop("the script reads batches on the CPU")
         elif self.place is None and self._sent >= _WATCHED:
             self._settle(self._devices.copy().pop())

@@ -360,7 +360,8 @@ class Native:
         if self._warned or self.device is None and not self._pinned:
             return
         stats = engine.stats()
-        pageable, queues = stats["pinned_note"], gpu_queues.note() if stats["jpeg_hardware_open"] else None
+        decodes = stats["jpeg_hardware_open"] and self.device is not None
+        pageable, queues = stats["pinned_note"], gpu_queues.note() if decodes else None
         self._warned = bool(pageable or queues)
         if pageable:
             warn_user(f"batches are in pageable memory, so copies take longer: {pageable}")
