@@ -23,6 +23,7 @@ _every = 1  # the stages of one in this many samples are measured
 _stage_cost = 2000  # ns per measured call; calibrated below
 _wrapped: dict = {}  # id of a function -> (function, wrapper)
 _swaps: list = []  # (namespace, name, function, wrapper): installed while batches are made
+_methods: list = []  # (class, name, method or None if it is inherited): timed for good
 _swapped = 0  # number of jobs that have installed them
 _unused = 0  # consecutive batches that called none of them: they are then installed for some batches only
 _modules_seen = 0
@@ -291,10 +292,22 @@ def _wrap_method(kind: int, owner: type, name: str) -> None:
         by_step = owner.__name__ == "Compose" and owner.__module__.partition(".")[0] == "torchvision"
         timed = _stage(kind, _by_step(function) if by_step else function, 0 if image else 1)
         timed._stoker_stage = kind
+        timed._stoker_original = function  # for Stoker, which runs only what nobody has changed
         try:
+            before = vars(owner).get(name)
             setattr(owner, name, timed)
+            _methods.append((owner, name, before))
         except (AttributeError, TypeError):
             pass  # implemented in C
+
+
+def _put_methods_back() -> None:
+    for owner, name, function in _methods:
+        if function is None:
+            delattr(owner, name)
+        else:
+            setattr(owner, name, function)
+    _methods.clear()
 
 
 def _put_functions(timed: bool, places: list) -> None:

@@ -41,8 +41,13 @@ def _prepare() -> None:
     atexit.register(_at_exit)
 
 
+def _at_exit() -> None:
+    _finish()
+    _try_stoker()
+
+
 @_guarded
-def _at_exit():
+def _finish():
     if _me is not None:
         _stalls.collect(64)
         _flush_syncs(_me)

@@ -54,6 +54,18 @@ struct dr_rank_facts {
     int rank;
     double step, stall_share, wait_share;
     double wait_before_others; /* share of the steps in which this rank was the last */
+    double pace; /* seconds per batch of all its makers together while they are at work */
+};
+
+/* Samples of the run that were made once more at its end, with --try-stoker. */
+struct dr_tried {
+    const char *plan; /* how Stoker's loader makes them: "engine", "rows", "python"; NULL: not known */
+    const char *why;  /* why not in the engine; NULL */
+    const char *error; /* why nothing was measured; NULL */
+    double samples;    /* made in both ways; 0: none */
+    double workers;    /* of that loader */
+    double torch_cpu, stoker_cpu; /* CPU seconds per sample */
+    double share, share_low, share_high; /* stoker_cpu / torch_cpu, with its 95 % interval */
 };
 
 struct dr_facts {
@@ -138,8 +150,10 @@ struct dr_facts {
     char storm_names[128]; /* names of the most frequent threads */
 
     /* CPUs */
-    double cpus_used, cpus_busy_others; /* used by the run; by others on this machine and its host */
-    double cpus_stolen;                 /* the host's part of cpus_busy_others */
+    double cpus_used, cpus_busy_others; /* used by the run; by others, and by the host, of the CPUs that
+                                           the run may use */
+    double cpus_busy_elsewhere;         /* busy ones among those that it may not use */
+    double cpus_stolen;                 /* withheld by the host, of all CPUs of this machine */
     double throttled_share;
     double trainer_on_cpu, trainer_run_queue; /* of the training thread */
     double trainer_cpus;                      /* all threads of the training process */
@@ -190,6 +204,7 @@ struct dr_facts {
     double rank_skew; /* share of the time in which the rank that gets its batch last waits longer than
                          the others do on average: whichever rank that is, all of them lose it */
 
+    struct dr_tried tried;
     double
         overhead_share; /* of watching: how much longer the run takes at most, as a share of its time */
     void *memory;

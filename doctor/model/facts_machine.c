@@ -19,12 +19,18 @@ static double process_mean(const struct dr_part *part, const struct dr_process *
 static void cpus(struct dr_part *part)
 {
     struct dr_facts *facts = part->facts;
-    struct dr_sum others = {0};
-    for (uint32_t row = part->rows.from; row < part->rows.to; row++)
-        dr_sum_add(&others, dr_at(&part->run->machine, row, DR_CPU_BUSY) -
-                                dr_at(&part->run->machine, row, DR_CPU_OURS));
+    const struct dr_table *machine = &part->run->machine;
+    const bool all = !dr_below(facts->limits.cpus_affinity, facts->limits.cpus_machine);
+    struct dr_sum others = {0}, elsewhere = {0};
+    for (uint32_t row = part->rows.from; row < part->rows.to; row++) {
+        const double busy = dr_at(machine, row, DR_CPU_BUSY);
+        const double allowed = all ? busy : dr_at(machine, row, DR_CPU_ALLOWED);
+        dr_sum_add(&others, allowed - dr_at(machine, row, DR_CPU_OURS));
+        dr_sum_add(&elsewhere, busy - allowed);
+    }
     facts->cpus_used = machine_mean(part, DR_CPU_OURS);
     facts->cpus_busy_others = others.count ? fmax(dr_sum_mean(&others), 0) : NAN;
+    facts->cpus_busy_elsewhere = elsewhere.count ? fmax(dr_sum_mean(&elsewhere), 0) : NAN;
     facts->cpus_stolen = machine_mean(part, DR_CPU_STOLEN);
     facts->throttled_share = machine_mean(part, DR_CPU_THROTTLED);
     facts->trainer_on_cpu = process_mean(part, part->trainer, DR_P_MAIN_ON_CPU);

@@ -62,8 +62,10 @@ static double cpus_of(const struct dr_facts *facts)
 {
     const struct dr_limits *limits = &facts->limits;
     double cpus = limits->cpus;
-    if (dr_known(limits->cpus_machine) && limits->cpus >= limits->cpus_machine)
-        cpus = fmax(cpus - or_else(facts->cpus_busy_others, 0), or_else(facts->cpus_used, 0));
+    if (dr_known(limits->cpus_affinity)) { /* a quota leaves CPUs to others */
+        const double left = limits->cpus_affinity - or_else(facts->cpus_busy_others, 0);
+        cpus = fmin(cpus, fmax(left, or_else(facts->cpus_used, 0)));
+    }
     if (facts->rank_count > 1)
         cpus /= facts->rank_count;
     return dr_known(cpus) ? fmax(cpus, fmin(limits->cpus, 1)) : NAN;

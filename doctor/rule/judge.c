@@ -294,7 +294,7 @@ void dr_judge(struct dr_verdict *out, const struct dr_facts *facts)
 {
     memset(out, 0, sizeof *out);
     out->ceiling = out->most = NAN;
-    out->all = (struct dr_range){NAN, NAN, NAN};
+    out->all = out->offer.gain = (struct dr_range){NAN, NAN, NAN};
     if (failed_at_once(out, facts))
         return;
     struct dr_trace trace;
@@ -352,4 +352,5 @@ void dr_judge(struct dr_verdict *out, const struct dr_facts *facts)
         dr_limit_now(out->limiter, sizeof out->limiter, &c,
                      out->kind == DR_DATA_BOUND && dr_starved(&c));
     dr_outlook(out, &c);
+    dr_make_offer(out, &c);
 }

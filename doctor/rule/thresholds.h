@@ -136,6 +136,7 @@
                                    excess of long steps */
 #define DR_STRAGGLER       0.10 /* reasoned: points of stall above the median rank */
 #define DR_STRAGGLER_TIMES 2.0  /* and twice as much */
-#define DR_LAST_SHARE      0.60 /* reasoned: last in most steps; by chance it would be 1 / ranks */
+#define DR_SAME_PACE       0.80 /* reasoned: ranks whose batches take as long, but for the variation of
+                                   a few per cent that one sees between equal machines */
 
 #endif

@@ -11,6 +11,7 @@
 
 #define DR_MACHINE_SIGNALS(X)                                                                           \
     X(CPU_BUSY, "cpu.busy", "cpus", "busy CPUs of this machine, used by any process, or stolen")        \
+    X(CPU_ALLOWED, "cpu.allowed", "cpus", "part of cpu.busy on the CPUs that the run may use")          \
     X(CPU_OURS, "cpu.ours", "cpus", "CPUs used by the processes of the run")                            \
     X(CPU_SYSTEM, "cpu.system", "cpus", "part of cpu.ours spent in the kernel")                         \
     X(CPU_THROTTLED, "cpu.throttled", "share",                                                          \

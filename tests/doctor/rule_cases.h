@@ -42,7 +42,8 @@ static void spread_ranks(struct dr_facts *f, double worst)
                                           .step = f->step,
                                           .stall_share = i == 2 ? worst : 0.04,
                                           .wait_share = 0.04,
-                                          .wait_before_others = NAN};
+                                          .wait_before_others = NAN,
+                                          .pace = f->step * (i == 2 ? 1 : 0.4)};
     f->ranks = ranks;
     f->rank_count = 4;
     f->rank_skew = worst - 0.04;

@@ -268,6 +268,14 @@ static void test_ranks(void)
     dr_judge(v, &f);
     ok(v->kind == DR_DATA_BOUND && !strcmp(first(v), "ST225") && strstr(v->sentence, "ranks wait 46 %"),
        "a rank that waits for another one is data-bound: %s", v->sentence);
+    healthy(&f);
+    run_of(&f, 1, 0.3, 0.05, 0.1);
+    spread_ranks(&f, f.stall_share);
+    for (int i = 0; i < 4; i++)
+        f.ranks[i].pace = 0.3 * (i == 2 ? 1 : 0.95);
+    dr_judge(v, &f);
+    ok(!has(v, "ST225") && !strcmp(first(v), "ST203") && is_sound(v),
+       "ranks that are all slow hide their waits in the all-reduce: %s", first(v));
 }
 
 /* On a busy machine, torch's own three threads are all seen at work in most ticks. */

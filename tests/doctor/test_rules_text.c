@@ -166,11 +166,37 @@ static void test_screen(void)
     ok(strstr(screen, "COULD NOT SEE") && !strstr(screen, "nan"), "unknown numbers are not shown");
 }
 
+/* Without a GPU, the first report of a folder says why, and the others only that there is none. */
+static void test_missing_gpu(void)
+{
+    static const struct dr_missing missing[] = {{"gpu.busy", "no driver", "install one"},
+                                                {"gpu.sm_active", "no driver", "install one"},
+                                                {"nfs.rtt", "no mount", ""}};
+    static struct dr_run run = {.missing = missing, .missing_count = 3};
+    static struct dr_verdict v[1];
+    struct dr_facts f;
+    healthy(&f);
+    f.run = &run;
+    dr_judge(v, &f);
+    print(v, &f, 100, false, true);
+    const char *gpu = strstr(screen, "a GPU: 'stoker doctor' says why");
+    ok(gpu && !strstr(gpu + 1, "a GPU:") && !strstr(screen, "no driver"), "a line");
+    ok(strstr(screen, "nfs.rtt: no mount") != NULL, "other signals keep their reason");
+    print_first(v, &f);
+    ok(strstr(screen, "gpu.busy, gpu.sm_active: no driver. Remedy: install one") &&
+           !strstr(screen, "a GPU:"),
+       "the first time with reason and remedy");
+    snprintf(run.limits.gpu_name, sizeof run.limits.gpu_name, "NVIDIA A");
+    print(v, &f, 100, false, true);
+    ok(strstr(screen, "gpu.busy, gpu.sm_active: no driver") != NULL, "a GPU that lacks signals says which");
+}
+
 int main(void)
 {
     test_texts();
     test_each_unknown();
     test_numbers();
     test_screen();
+    test_missing_gpu();
     return done_testing();
 }

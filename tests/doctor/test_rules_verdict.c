@@ -78,7 +78,10 @@ static void test_busy(void)
     ok(strstr(screen, "BUSY") && strstr(screen, "BUSY") < strstr(screen, "VERDICT"), "is said first");
     f.limits.cpus_machine = 64;
     dr_judge(v, &f);
-    ok(!*v->busy, "others that have CPUs of their own do not count");
+    ok(*v->busy && strstr(v->busy, "5 of this run's 8 CPUs"), "so it is where all have the same CPUs: %s", v->busy);
+    f.limits.cpus_affinity = 64, f.limits.cpus_quota = 8;
+    dr_judge(v, &f);
+    ok(!*v->busy, "others do not count where a quota leaves CPUs to them");
     f.worker_run_queue = 0.2;
     dr_judge(v, &f);
     ok(*v->busy, "unless there are waits for a CPU");
