@@ -200,6 +200,7 @@ static int all_facts(struct dr_part *part)
     if (rc)
         return rc;
     dr_facts_makers(part);
+    dr_facts_alike(part);
     dr_facts_machine(part);
     dr_facts_epochs(part);
     dr_facts_gpu(part);

@@ -80,8 +80,8 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     if (worst->stall_share < DR_STALL_MATTERS || !(worst->stall_share - middle >= DR_STRAGGLER) ||
         !(worst->stall_share >= DR_STRAGGLER_TIMES * middle))
         return wanders(c, out);
-    /* the others get their batches in time because they wait for this rank in the all-reduce, not because
-     * theirs are made faster */
+    /* the others get their batches in time because they wait for this rank in the all-reduce, not
+     * because theirs are made faster */
     if (pace_without(f, worst) >= DR_SAME_PACE * worst->pace)
         return false;
     out->weight = worst->stall_share - middle;
