@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 PARTS = (
-    "watch.py", "stages.py", "alike.py", "jobs.py", "workers.py", "loaders.py", "steps.py", "costs.py", "own.py", "tried.py",
-    "probe.py", "start.py",
+    "watch.py", "operators.py", "stages.py", "alike.py", "jobs.py", "workers.py", "loaders.py", "steps.py", "costs.py", "own.py",
+    "tried.py", "probe.py", "start.py",
 )  # fmt: skip
 
 

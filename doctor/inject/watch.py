@@ -247,6 +247,7 @@ def _after_fork() -> None:
     _local.starting, _me, _spent, _syncs, _more_syncs = inherited.starting, None, 0, 0, {}
     _said.clear()
     _wanted.clear()
+    _operators.clear()
     if _swapped:
         _swapped = 0
         _put_functions(False, _swaps)

@@ -271,8 +271,8 @@ static void say(struct dr_verdict *out, const struct dr_case *c)
                start ? start->weight * 100 : 0.0);
 }
 
-/* An interval by drawn blocks knows only how steps and batches vary. Two runs of one program differ, too,
- * and so do the loader and its model. */
+/* An interval by drawn blocks knows only how steps and batches vary. Two runs of one program differ,
+ * too, and so do the loader and its model. */
 static void add_model_error(struct dr_range *gain, double most)
 {
     if (!(gain->mid > 1))
