@@ -6,6 +6,7 @@
 #include "doctor/report/json.h"
 #include "doctor/report/report.h"
 #include "doctor/rule/words.h"
+#include "doctor/run/script.h"
 
 #include "base/err.h"
 
@@ -102,6 +103,23 @@ static const char *name_of(const struct dr_judged *judged)
     return slash && slash[1] ? slash + 1 : judged->run->directory;
 }
 
+static bool same_text(const char *a, const char *b) { return a == b || (a && b && !strcmp(a, b)); }
+
+/* Whether both ran the same program, whatever its arguments. A script of the same name in another folder
+ * may be a copy with a change. Unknown programs are compared by their commands. */
+static bool same_program(const struct dr_run *a, const struct dr_run *b)
+{
+    struct dr_script one, other;
+    const bool known = dr_script_of(&one, a->argv), also = dr_script_of(&other, b->argv);
+    if (known != also)
+        return false;
+    if (!known)
+        return a->argv && b->argv && same_text(a->argv[0], b->argv[0]) &&
+               (!a->argv[0] || same_text(a->argv[1], b->argv[1]));
+    const char *x = strrchr(one.name, '/'), *y = strrchr(other.name, '/');
+    return one.is_module == other.is_module && same_text(x ? x + 1 : one.name, y ? y + 1 : other.name);
+}
+
 static void print_row(const struct dr_judged *judged, const char *more)
 {
     const struct dr_facts *f = &judged->facts;
@@ -115,6 +133,15 @@ static void print_row(const struct dr_judged *judged, const char *more)
            shown(&limiter, v->limiter), *v->limiter ? ")" : "", more);
 }
 
+static void print_command(const struct dr_run *run)
+{
+    struct shown_text room;
+    putchar(' ');
+    for (char *const *word = run->argv; word && *word; word++)
+        printf(" %.200s", shown(&room, *word));
+    putchar('\n');
+}
+
 static void print_diff(const struct dr_judged *a, const struct dr_judged *b)
 {
     const struct dr_range *predicted = &a->verdict.all;
@@ -123,6 +150,12 @@ static void print_diff(const struct dr_judged *a, const struct dr_judged *b)
            "verdict");
     print_row(a, "");
     print_row(b, "");
+    if (!same_program(a->run, b->run)) {
+        printf("these are runs of different programs, so their speeds cannot be compared:\n");
+        print_command(a->run);
+        print_command(b->run);
+        return;
+    }
     if (isfinite(ratio))
         printf("speed-up: %.2fx", ratio);
     else
@@ -157,7 +190,9 @@ static void write_diff(const struct dr_judged *a, const struct dr_judged *b)
     json_open(&json, NULL, '{');
     write_side(&json, "a", a);
     write_side(&json, "b", b);
-    json_number(&json, "ratio", ratio_of(&a->facts, &b->facts));
+    const bool same = same_program(a->run, b->run);
+    json_bool(&json, "same_program", same);
+    json_number(&json, "ratio", same ? ratio_of(&a->facts, &b->facts) : NAN);
     dr_json_range(&json, "predicted", &a->verdict.all);
     json_close(&json, '}');
 }

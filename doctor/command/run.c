@@ -24,7 +24,7 @@ enum { STATUS_SHARE = 200 /* status lines may take 1/200 of the time */ };
 struct run_options {
     const char *directory; /* NULL: .stoker/NNNN */
     double every;          /* seconds between status lines */
-    bool quiet, no_report;
+    bool quiet, no_report, try_stoker;
     const char *json; /* file for the JSON summary, "-": standard output; NULL: none */
     char **command;
 };
@@ -138,7 +138,8 @@ static bool write_report(const struct dr_directory *directory, const char *name,
 
 static void print_report(const struct dr_directory *directory, struct report *report)
 {
-    const struct dr_style style = dr_style_for(stderr);
+    struct dr_style style = dr_style_for(stderr);
+    style.first = !strcmp(directory->shown, ".stoker/0001");
     dr_print_verdict(stderr, &style, &report->verdict, &report->facts);
     report->json = write_report(directory, "run.json", write_json, report);
     report->html = write_report(directory, "report.html", write_html, report);
@@ -226,6 +227,8 @@ static int run_in(const struct run_options *options, const struct dr_directory *
     struct dr_recorder *recorder = NULL;
     struct report *report = NULL;
     struct stoker_error err = {0};
+    if (options->try_stoker ? setenv("STOKER_TRY", "1", 1) : unsetenv("STOKER_TRY"))
+        return fail(EXIT_FAILED, "out of memory for the environment of the command");
     if (dr_directory_environment(directory, &err))
         return fail(EXIT_FAILED, "%s", err.message);
     if (dr_command_start(&command, options->command, &err)) {
@@ -271,6 +274,8 @@ static int parse(struct run_options *options, int argc, char **argv)
             options->quiet = true;
         else if (option_is(&args, "--no-report"))
             options->no_report = true;
+        else if (option_is(&args, "--try-stoker"))
+            options->try_stoker = true;
         else if (option_is(&args, "--json"))
             options->json = args.value;
         else if (option_is(&args, "--dir"))
@@ -312,6 +317,10 @@ static const struct cli_option options[] = {
      "a number of seconds from 1 to 86400"},
     {"--quiet", NULL, "print no status lines"},
     {"--no-report", NULL, "only record; 'stoker report DIR' judges the run later"},
+    {"--try-stoker", NULL,
+     "measure what Stoker's loader would gain: after the program's end, about 128 samples that\n"
+     "it used are made once more by torch's loader and by Stoker's, in a forked child of the\n"
+     "program, for 10 seconds or so; the program's results, output and exit code are as without"},
     {"--json", "FILE",
      "after the run, write exit code, verdict, findings and paths as JSON to FILE;\n"
      "- is standard output",

@@ -183,6 +183,9 @@ static void summarize(struct tune_side *side)
     side->spread = (side->rate[n - 1] - side->rate[0]) / 2 / side->median;
 }
 
+/* Whether the best settings are worth a try. */
+static bool promises(const struct tune *t) { return t->predicted >= LEAST_GAIN; }
+
 /* Alternates the sides, A B C A B C, so that drift of the machine affects all of them. C is Stoker's
  * loader, where the Python of the program has it. */
 static int confirm(struct tune *t, struct stoker_error *err)
@@ -193,12 +196,18 @@ static int confirm(struct tune *t, struct stoker_error *err)
     settings_text(then, sizeof then, &t->then);
     snprintf(side[TUNE_NOW].settings, sizeof side[0].settings, "mode=time");
     snprintf(side[TUNE_BEST].settings, sizeof side[0].settings, "mode=time;%s", then);
-    snprintf(side[TUNE_STOKER].settings, sizeof side[0].settings, "mode=time;stoker=1;num_workers=%u",
-             t->then.workers);
+    if (t->then.workers)
+        snprintf(side[TUNE_STOKER].settings, sizeof side[0].settings,
+                 "mode=time;stoker=1;num_workers=%u", t->then.workers);
+    else /* as python -m stoker does */
+        snprintf(side[TUNE_STOKER].settings, sizeof side[0].settings,
+                 "mode=time;stoker=1;num_workers=auto");
     fprintf(stderr, " 4/4 confirm   ");
     for (uint32_t round = 0; round < rounds; round++)
         for (int k = 0; k < TUNE_SIDES; k++) {
             struct dr_probe_result result;
+            if (k == TUNE_BEST && !promises(t))
+                continue;
             if (k == TUNE_STOKER && (side[k].rounds < round || t->facts.loader.stoker))
                 continue; /* it failed before, or the program uses it already */
             if (!probe(t, &result, side[k].settings, t->seconds, err))
@@ -213,16 +222,19 @@ static int confirm(struct tune *t, struct stoker_error *err)
             summarize(&side[k]);
         else
             side[k].rounds = 0; /* incomplete: not compared */
-    fprintf(
-        stderr,
-        "               before %.1f, after %.1f batches/s: speed-up %.2fx (predicted %.2fx; spread of "
-        "the runs +-%.0f %%)\n",
-        side[TUNE_NOW].median, side[TUNE_BEST].median, side[TUNE_BEST].median / side[TUNE_NOW].median,
-        t->predicted, 100 * fmax(side[TUNE_NOW].spread, side[TUNE_BEST].spread));
+    if (side[TUNE_BEST].rounds)
+        fprintf(
+            stderr,
+            "               before %.1f, after %.1f batches/s: speed-up %.2fx (predicted %.2fx; spread "
+            "of the runs +-%.0f %%)\n",
+            side[TUNE_NOW].median, side[TUNE_BEST].median,
+            side[TUNE_BEST].median / side[TUNE_NOW].median, t->predicted,
+            100 * fmax(side[TUNE_NOW].spread, side[TUNE_BEST].spread));
     if (side[TUNE_STOKER].rounds)
         fprintf(stderr,
-                "               Stoker's DataLoader with the same number of workers: %.1f batches/s: "
+                "               before %.1f, with Stoker's DataLoader and %s workers %.1f batches/s: "
                 "speed-up %.2fx\n",
+                side[TUNE_NOW].median, t->then.workers ? "as many" : "its own number of",
                 side[TUNE_STOKER].median, side[TUNE_STOKER].median / side[TUNE_NOW].median);
     return 0;
 }
@@ -257,7 +269,9 @@ static int measure(struct tune *t, struct stoker_error *err)
     if (measure_loader(t, err))
         return err->code;
     choose(t);
-    if (t->predicted < LEAST_GAIN) {
+    if (!promises(t)) /* other settings are not worth a run; another loader may be */
+        t->then = t->now;
+    if (!promises(t) && t->facts.loader.stoker) {
         snprintf(
             t->why_not, sizeof t->why_not,
             "no setting is better by more than the noise. 'stoker run' tells which stage is the limit");
@@ -267,7 +281,13 @@ static int measure(struct tune *t, struct stoker_error *err)
         return err->code;
     t->better = faster(&t->side[TUNE_BEST], &t->side[TUNE_NOW]);
     t->stoker = faster(&t->side[TUNE_STOKER], &t->side[TUNE_NOW]);
-    if (!t->better && !t->stoker)
+    if (!t->better && !t->stoker && !promises(t))
+        snprintf(t->why_not, sizeof t->why_not,
+                 "no setting is better by more than the noise, %s. 'stoker run' tells which stage is "
+                 "the limit",
+                 t->side[TUNE_STOKER].rounds ? "and neither is Stoker's loader"
+                                             : "and Stoker's loader could not be tried");
+    else if (!t->better && !t->stoker)
         snprintf(t->why_not, sizeof t->why_not,
                  "the measured speed-up of the best settings is %.2fx, with runs that vary by +-%.0f %%",
                  t->side[TUNE_BEST].median / t->side[TUNE_NOW].median,
@@ -388,7 +408,7 @@ static const struct cli_option options[] = {
     {"--wait", "S", "seconds without a batch after which a run is ended (default 600)",
      "a number of seconds from 1 to 86400"},
     {"--quick", NULL, "4 seconds each, and fewer runs"},
-    {"--apply", NULL, "write the changed call into the program"},
+    {"--apply", NULL, "write the change into the program: of the call or of the import, the faster one"},
     {"--json", NULL, "print measurements and recommendation as JSON"},
     {NULL},
 };
@@ -400,8 +420,8 @@ const struct command cmd_tune = {
     .about = "Runs the command about a dozen times: unchanged; with batches replayed from memory, to\n"
              "see how fast training can be at best; and the loader alone with 1, 2 and more workers.\n"
              "Then simulates the best settings within memory, /dev/shm and the usable CPUs, confirms\n"
-             "them in alternating runs, and prints the changed DataLoader call. A change that does\n"
-             "not exceed the noise is not recommended.",
+             "them and Stoker's DataLoader in alternating runs, and prints the changed DataLoader call\n"
+             "or import. A change that does not exceed the noise is not recommended.",
     .options = options,
     .notes = "Each run of the command is ended early, so a checkpoint at its end is not written.\n"
              "Runs and logs are kept in .stoker/tune-NNNN.",

@@ -7,6 +7,7 @@
 #include "doctor/command/tune.h"
 #include "doctor/report/json.h"
 #include "doctor/report/report.h"
+#include "doctor/run/script.h"
 #include "doctor/tune/patch.h"
 
 #include <errno.h>
@@ -24,6 +25,7 @@ struct change {
     size_t size;
     struct dr_patch patch; /* .call is NULL where the call cannot be changed */
     struct stoker_error why_not;
+    struct dr_patch import; /* the same for its import, if Stoker's loader is faster */
     bool applied;
 };
 
@@ -66,26 +68,15 @@ static void print_lines(const char *mark, const char *text, size_t size)
 static void find_change(struct change *c, const struct tune *t)
 {
     const struct dr_settings *loader = &t->facts.loader;
+    struct stoker_error none;
     *c = (struct change){0};
     c->count = settings_of(t, c->settings);
     c->text = loader->line > 0 ? dr_patch_read(loader->file, &c->size) : NULL;
-    if (c->text &&
+    if (c->text && t->stoker && dr_patch_import(&c->import, c->text, c->size, &none))
+        c->import.call = NULL;
+    if (c->text && t->better &&
         dr_patch_call(&c->patch, c->text, c->size, loader->line, c->settings, c->count, &c->why_not))
         c->patch.call = NULL;
-}
-
-/* On request, writes the changed call into the program. */
-static int apply(struct change *c, const struct tune *t)
-{
-    struct stoker_error err;
-    if (!t->apply)
-        return EXIT_OK;
-    if (!c->patch.call)
-        return fail(EXIT_FAILED, "tune: nothing was changed");
-    if (dr_patch_write(t->facts.loader.file, c->text, c->size, &c->patch, &err))
-        return fail(EXIT_FAILED, "%s", err.message);
-    c->applied = true;
-    return EXIT_OK;
 }
 
 static double speed_up(const struct tune *t, int side)
@@ -95,7 +86,62 @@ static double speed_up(const struct tune *t, int side)
                : NAN;
 }
 
+/* The faster one of the changes that can be written; NULL: none can. */
+static const struct dr_patch *best_patch(const struct change *c, const struct tune *t)
+{
+    const bool import = c->import.call && (!c->patch.call || speed_up(t, TUNE_STOKER) >
+                                                                 speed_up(t, TUNE_BEST));
+    return import ? &c->import : c->patch.call ? &c->patch : NULL;
+}
+
+/* On request, writes the change into the program. */
+static int apply(struct change *c, const struct tune *t)
+{
+    struct stoker_error err;
+    const struct dr_patch *patch = best_patch(c, t);
+    if (!t->apply)
+        return EXIT_OK;
+    if (!patch)
+        return fail(EXIT_FAILED, "tune: nothing was changed");
+    if (dr_patch_write(t->facts.loader.file, c->text, c->size, patch, &err))
+        return fail(EXIT_FAILED, "%s", err.message);
+    c->applied = true;
+    return EXIT_OK;
+}
+
 /* ---- text ----------------------------------------------------------------------------------------- */
+
+static uint32_t line_of(const struct change *c, const struct dr_patch *patch)
+{
+    uint32_t line = 1;
+    for (size_t k = 0; k < patch->begin; k++)
+        line += c->text[k] == '\n';
+    return line;
+}
+
+static void print_patch(const struct change *c, const struct tune *t, const struct dr_patch *patch)
+{
+    struct shown_text room;
+    printf("--- %s:%u\n", shown(&room, t->facts.loader.file), line_of(c, patch));
+    print_lines("-", c->text + patch->begin, patch->end - patch->begin);
+    print_lines("+", patch->call, strlen(patch->call));
+}
+
+/* How to use Stoker's loader: the changed import, the command that needs none, or what to import. */
+static void print_import(const struct change *c, const struct tune *t)
+{
+    const double gain = speed_up(t, TUNE_STOKER);
+    struct dr_script script;
+    struct shown_text room;
+    if (!c->import.call && dr_script_of(&script, t->command) && !script.with_stoker) {
+        printf("%.2fx with Stoker's DataLoader: %s -m stoker %s%s\n", gain, script.launcher,
+               script.is_module ? "-m " : "", shown(&room, script.name));
+        return;
+    }
+    printf("%.2fx by changing the import: 'from stoker import DataLoader' instead of torch's\n", gain);
+    if (c->import.call)
+        print_patch(c, t, &c->import);
+}
 
 static void print_change(const struct change *c, const struct tune *t)
 {
@@ -107,9 +153,7 @@ static void print_change(const struct change *c, const struct tune *t)
         printf("%s%s\n", c->text ? "\n  " : "", c->text ? shown(&room, c->why_not.message) : "");
         return;
     }
-    printf("--- %s\n", shown(&room, t->at));
-    print_lines("-", c->text + c->patch.begin, c->patch.end - c->patch.begin);
-    print_lines("+", c->patch.call, strlen(c->patch.call));
+    print_patch(c, t, &c->patch);
 }
 
 static void print_recommendation(const struct tune *t, const struct change *c)
@@ -119,11 +163,10 @@ static void print_recommendation(const struct tune *t, const struct change *c)
         return;
     }
     if (t->stoker)
-        printf("%.2fx by changing the import: 'from stoker import DataLoader' instead of torch's%s\n",
-               speed_up(t, TUNE_STOKER),
-               t->better ? "; or keep torch's loader with other settings:" : "");
+        print_import(c, t);
     if (t->better) {
-        printf("%.2fx with these settings:\n", speed_up(t, TUNE_BEST));
+        printf("%s%.2fx with these settings:\n", t->stoker ? "or with torch's, " : "",
+               speed_up(t, TUNE_BEST));
         print_change(c, t);
     }
 }
@@ -133,8 +176,9 @@ static void print_applied(const struct tune *t, const struct change *c)
     struct shown_text room;
     if (c->applied)
         printf("written to %s\n", shown(&room, t->facts.loader.file));
-    else if (c->patch.call && !t->apply)
-        printf("'stoker tune --apply' with the same command writes this change\n");
+    else if (best_patch(c, t) && !t->apply)
+        printf("'stoker tune --apply' with the same command writes %s change\n",
+               c->patch.call && c->import.call ? "the faster" : "this");
 }
 
 /* ---- JSON ----------------------------------------------------------------------------------------- */
@@ -170,7 +214,24 @@ static void write_change(struct json *json, const struct tune *t, const struct c
     json_string(json, "new_call", c->patch.call);
     free(old);
     json_string(json, "why_not", !c->patch.call && c->text ? c->why_not.message : NULL);
-    json_bool(json, "applied", c->applied);
+    json_bool(json, "applied", c->applied && best_patch(c, t) == &c->patch);
+    json_close(json, '}');
+}
+
+static void write_import(struct json *json, const struct tune *t, const struct change *c)
+{
+    if (!c->import.call) {
+        json_null(json, "import");
+        return;
+    }
+    json_open(json, "import", '{');
+    json_string(json, "file", t->facts.loader.file);
+    json_number(json, "line", line_of(c, &c->import));
+    char *old = strndup(c->text + c->import.begin, c->import.end - c->import.begin);
+    json_string(json, "old", old);
+    json_string(json, "new", c->import.call);
+    free(old);
+    json_bool(json, "applied", c->applied && best_patch(c, t) == &c->import);
     json_close(json, '}');
 }
 
@@ -211,6 +272,7 @@ static void write_result(FILE *to, const struct tune *t, const struct change *c,
     json_string(&json, "recommendation", t->better ? "settings" : t->stoker ? "stoker" : "none");
     json_string(&json, "why_not", t->why_not[0] ? t->why_not : NULL);
     write_change(&json, t, c);
+    write_import(&json, t, c);
     json_close(&json, '}');
 }
 
@@ -300,11 +362,11 @@ int tune_result(struct tune *t)
     struct shown_text room;
     char report[PATH_MAX];
     int code = EXIT_OK;
-    if (t->better)
+    if (t->better || t->stoker)
         find_change(&change, t);
     if (!t->json)
         print_recommendation(t, &change);
-    if (t->better)
+    if (t->better || t->stoker)
         code = apply(&change, t);
     write_files(t, &change, report, sizeof report);
     if (t->json) {
@@ -315,6 +377,7 @@ int tune_result(struct tune *t)
             printf("report: %s\n", shown(&room, report));
     }
     free(change.patch.call);
+    free(change.import.call);
     free(change.text);
     return code;
 }

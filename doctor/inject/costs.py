@@ -64,15 +64,17 @@ def _drawing(original):
         start = _clock()
         out = original(self)
         if _on and _me is not None:
-            _drawn(self, start)
+            _drawn(self, start, out)
         return out
 
     return functools.update_wrapper(_next_index, original)
 
 
 @_guarded
-def _drawn(iterator, start):
+def _drawn(iterator, start, indices):
     took = _clock() - start
     known = getattr(iterator, "_stoker_watch", None)
+    if _TRY and known is not None:
+        _note_used(known, indices)
     if took > _SHORT and known is not None:
         _me.write(SAMPLE, start, took, _UNKNOWN, known.number)

@@ -78,6 +78,7 @@ def _end_job(job, done: bool):
         events.append((ARCHIVE, start, int(by_time * ns), round(by_samples * calls), int(by_time * used) // 1000))
     if job.opened:
         events.append((OPENED, start, 0, round(by_samples * job.opened), int(by_samples * job.bytes) >> 10))
+    _add_operators(job, dur, by_samples, by_time)
     if job.slow:
         known = isinstance(index, int) and 0 <= index < _UNKNOWN
         events.append((SLOWEST, start, job.slow, index if known else _UNKNOWN, 0))

@@ -15,7 +15,7 @@
 # each skipped batch and for the first measured one, so that who waits knows that the loader delivers.
 
 _KEPT = 4  # batches that are replayed in turn
-_WORDS = {"True": True, "False": False, "None": None}
+_WORDS = {"True": True, "False": False, "None": None, "auto": "auto"}
 
 
 class _Probe:
@@ -69,7 +69,7 @@ class _Probe:
 
     def end(self) -> None:
         self.write()
-        _at_exit()
+        _finish()
         for stream in (sys.stdout, sys.stderr):
             try:
                 stream.flush()

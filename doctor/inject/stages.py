@@ -7,12 +7,14 @@ class _Job:
 
     __slots__ = ("active", "batch", "bytes", "calls", "cpu", "cpus", "loader", "measured", "nested", "nested_cpu", "ns")
     __slots__ += ("opened", "reduced", "samples", "sizes", "shared", "slow", "slow_index", "start", "swaps", "timed")
-    __slots__ += ("all_cpu", "archives")
+    __slots__ += ("all_cpu", "archives", "operators", "within")
 
     def __init__(self, batch: int, loader: int) -> None:
         self.batch, self.loader, self.active, self.swaps, self.reduced = batch, loader, True, False, False
         self.ns, self.cpus, self.measured, self.calls = [0] * 6, [0] * 6, [0] * 6, [0] * 6
         self.nested = self.nested_cpu = self.opened = self.bytes = self.samples = self.timed = self.slow = 0
+        self.operators: dict = {}  # (place of the stage, name) -> [calls, ns]
+        self.within = None  # the key of the transform that runs
         self.shared = self.archives = None  # ns, calls, CPU ns
         self.slow_index, self.sizes = _UNKNOWN, {}  # sizes: (stage, elements worked on) -> ns
         self.all_cpu = time.process_time_ns() if _me is not None and _me.role == "trainer" else 0
@@ -23,6 +25,7 @@ _every = 1  # the stages of one in this many samples are measured
 _stage_cost = 2000  # ns per measured call; calibrated below
 _wrapped: dict = {}  # id of a function -> (function, wrapper)
 _swaps: list = []  # (namespace, name, function, wrapper): installed while batches are made
+_methods: list = []  # (class, name, method or None if it is inherited): timed for good
 _swapped = 0  # number of jobs that have installed them
 _unused = 0  # consecutive batches that called none of them: they are then installed for some batches only
 _modules_seen = 0
@@ -55,11 +58,13 @@ def _opening(function):
     return functools.update_wrapper(timed, function)
 
 
-def _stage(kind: int, function, data: int = 0):
+def _stage(kind: int, function, data: int = 0, name: str = "", holds_steps: bool = False):
     """Times the function as part of a stage; args[data] is what it works on."""
     if kind == ARCHIVE:
         return _opening(function)
-    place = kind - READ
+    place, name = kind - READ, name or _name_of(function)
+    fixed, typed, transforms = (place, name), kind in (READ, DECODE), kind == TRANSFORM
+    begins = transforms and not holds_steps
     opens = getattr(function, "__name__", "") in _OPENS_BY_ITSELF
     sized = kind in (DECODE, TRANSFORM)
 
@@ -72,6 +77,10 @@ def _stage(kind: int, function, data: int = 0):
         with_cpu = calls < 4 or not calls & 15
         outer, outer_cpu = job.nested, job.nested_cpu
         job.nested = job.nested_cpu = 0
+        within = job.within
+        if begins and within is None:
+            job.within = fixed
+            job.operators.setdefault(fixed, [0, 0])
         cpu = _cpu_clock() if with_cpu else 0
         out, start = None, _clock()
         try:
@@ -88,6 +97,17 @@ def _stage(kind: int, function, data: int = 0):
             else:
                 cpu = job.nested_cpu + own * job.cpus[place] // (job.measured[place] or 1)
             job.nested, job.nested_cpu = outer + whole, outer_cpu + cpu
+            job.within = within
+            if transforms and within is not None:  # a part of that transform
+                job.operators[within][1] += own
+            else:
+                key = (place, name + _type_of(args[0], out)) if typed and args else fixed
+                sums = job.operators.get(key)
+                if sums is None:
+                    job.operators[key] = [1, own]
+                else:
+                    sums[0] += 1
+                    sums[1] += own
             if sized and len(args) > data:
                 _note_size(job, kind, own, args[data], out)
             if opens and args:
@@ -186,7 +206,7 @@ def _timed_steps(compose, data=None):
     same = known is not None and known[0] is compose and len(known[1]) == len(steps)
     if not same or any(one is not other for one, other in zip(known[1], steps)):
         copied = copy.copy(compose)
-        copied.transforms = [_stage(TRANSFORM, step.__call__) for step in steps]
+        copied.transforms = [_stage(TRANSFORM, step.__call__, 0, _name_of(step)) for step in steps]
         if len(_steps) >= 64:
             _steps.clear()
         known = _steps[id(compose)] = compose, list(steps), copied
@@ -230,7 +250,7 @@ def _plain_open(function):
             raw.close()
             raise
 
-    timed = _stage(READ, opened)
+    timed = _stage(READ, opened, 0, "open")
 
     def open(file, mode="r", buffering=-1, encoding=None, errors=None, newline=None, closefd=True, opener=None):
         job = _local.job
@@ -256,7 +276,10 @@ def _look_for_stages(dataset) -> None:
                     _wrap(kind, sys.modules.get(name), path)
             if id(builtins.open) not in _wrapped and not hasattr(builtins.open, "_stoker_watched"):
                 _wrapped[id(builtins.open)] = (builtins.open, _plain_open(builtins.open))
-                _Raw.readinto, _Raw.readall = _stage(READ, io.FileIO.readinto), _stage(READ, io.FileIO.readall)
+                _Raw.readinto, _Raw.readall = (
+                    _stage(READ, io.FileIO.readinto, 0, "read"),
+                    _stage(READ, io.FileIO.readall, 0, "read"),
+                )
             places = _places_of_functions(new)
             _swaps.extend(places)
             if _swapped:
@@ -288,7 +311,8 @@ def _wrap(kind: int, owner, path: str) -> None:
     if method and isinstance(function, type) and hasattr(function, method):
         _wrap_method(kind, function, method)
     elif not method and callable(function) and not isinstance(function, type):
-        _wrapped.setdefault(id(function), (function, _stage(kind, function)))
+        home = getattr(owner, "__name__", "").rpartition(".")[2]
+        _wrapped.setdefault(id(function), (function, _stage(kind, function, 0, f"{home}.{name}")))
 
 
 def _places_of_functions(modules: list) -> list:
@@ -311,12 +335,25 @@ def _wrap_method(kind: int, owner: type, name: str) -> None:
     if not hasattr(function, "_stoker_stage"):
         image = hasattr(owner, "getbands")  # its methods work on the object itself
         by_step = owner.__name__ == "Compose" and owner.__module__.partition(".")[0] == "torchvision"
-        timed = _stage(kind, _by_step(function) if by_step else function, 0 if image else 1)
+        label = owner.__name__ if name in ("forward", "__call__") else f"{owner.__name__}.{name}"
+        timed = _stage(kind, _by_step(function) if by_step else function, 0 if image else 1, label, by_step)
         timed._stoker_stage = kind
+        timed._stoker_original = function  # for Stoker, which runs only what nobody has changed
         try:
+            before = vars(owner).get(name)
             setattr(owner, name, timed)
+            _methods.append((owner, name, before))
         except (AttributeError, TypeError):
             pass  # implemented in C
+
+
+def _put_methods_back() -> None:
+    for owner, name, function in _methods:
+        if function is None:
+            delattr(owner, name)
+        else:
+            setattr(owner, name, function)
+    _methods.clear()
 
 
 def _put_functions(timed: bool, places: list) -> None:

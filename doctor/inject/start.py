@@ -36,17 +36,24 @@ def _prepare() -> None:
     import atexit
 
     _import_all()
-    _collate = _stage(COLLATE, lambda function, data: function(data))
+    _collate = _stage(COLLATE, lambda function, data: function(data), 0, "collate")
     os.register_at_fork(after_in_child=_after_fork)
     atexit.register(_at_exit)
 
 
+def _at_exit() -> None:
+    _finish()
+    _try_stoker()
+
+
 @_guarded
-def _at_exit():
+def _finish():
     if _me is not None:
         _stalls.collect(64)
         _flush_syncs(_me)
         _look_at_cuda(_me)
+        for loader, known in _operators.items():
+            _say_operators(loader, known)
         _me.flush()
 
 

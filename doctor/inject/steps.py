@@ -26,6 +26,8 @@ def _begin_iterator(self, args, kwargs):
     _look_for_costs()
     global _started_last
     _local.starting = known = _known(args[0] if args else self)
+    if _TRY:
+        _keep_recipe(args[0] if args else self, known)
     known.started, _started_last = 0, known.number
     return known, _clock()
 

@@ -25,7 +25,7 @@ _LIBRARY = os.path.dirname(os.__file__)  # Python's own
 _RUN = os.environ.get("STOKER_RUN", "")
 _HEADER, _CHUNK = 4096, 2048  # header size in bytes; records whose disk space is reserved at a time
 _TRAINER, _WORKER = 1 << 16, 1 << 14  # records in the ring buffer
-NEXT, STALL, STEP, ITER, PIN, COPY, SYNC, SAVE, GC, EPOCH, LOG, SAMPLE = range(1, 13)
+NEXT, STALL, STEP, ITER, PIN, COPY, SYNC, SAVE, GC, EPOCH, LOG, SAMPLE, TRIED_TORCH, TRIED_STOKER = range(1, 15)
 FETCH, READ, NETWORK, DECOMPRESS, DECODE, TRANSFORM, COLLATE, PUT, OPENED, SLOWEST, DISCARDED, SHARED = range(16, 28)
 HELPERS, ARCHIVE = 28, 29
 _READY, _BEHIND, _FIRST, _TRAINING = 1, 2, 4, 8  # of NEXT
@@ -247,6 +247,7 @@ def _after_fork() -> None:
     _local.starting, _me, _spent, _syncs, _more_syncs = inherited.starting, None, 0, 0, {}
     _said.clear()
     _wanted.clear()
+    _operators.clear()
     if _swapped:
         _swapped = 0
         _put_functions(False, _swaps)

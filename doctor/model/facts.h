@@ -57,6 +57,26 @@ struct dr_rank_facts {
     double pace; /* seconds per batch of all its makers together while they are at work */
 };
 
+/* A function that takes part in making samples: a transform, a decoder and the format it decodes, ... */
+struct dr_operator {
+    char name[64];
+    enum dr_stage stage;
+    double calls, seconds; /* per sample, without other operators inside */
+    double share;          /* of the time of a batch */
+};
+enum { DR_OPERATORS_MOST = 64 };
+
+/* Samples of the run that were made once more at its end, with --try-stoker. */
+struct dr_tried {
+    const char *plan; /* how Stoker's loader makes them: "engine", "rows", "python"; NULL: not known */
+    const char *why;  /* why not in the engine; NULL */
+    const char *error; /* why nothing was measured; NULL */
+    double samples;    /* made in both ways; 0: none */
+    double workers;    /* of that loader */
+    double torch_cpu, stoker_cpu; /* CPU seconds per sample */
+    double share, share_low, share_high; /* stoker_cpu / torch_cpu, with its 95 % interval */
+};
+
 struct dr_facts {
     const struct dr_run *run;
     const struct dr_process *trainer;
@@ -199,6 +219,10 @@ struct dr_facts {
     double rank_skew; /* share of the time in which the rank that gets its batch last waits longer than
                          the others do on average: whichever rank that is, all of them lose it */
 
+    struct dr_operator *operators; /* the costliest first; over the whole run */
+    uint32_t operator_count;
+    double sample_seconds; /* of which they are parts: of a batch, per sample */
+    struct dr_tried tried;
     double
         overhead_share; /* of watching: how much longer the run takes at most, as a share of its time */
     void *memory;

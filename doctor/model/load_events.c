@@ -36,7 +36,7 @@ static bool read_at(int file, void *to, uint64_t size, uint64_t offset)
 
 static bool is_kind(uint16_t kind)
 {
-    return (kind >= DR_NEXT && kind <= DR_SAMPLE) || (kind >= DR_FETCH && kind < DR_KINDS);
+    return (kind >= DR_NEXT && kind <= DR_TRIED_STOKER) || (kind >= DR_FETCH && kind < DR_KINDS);
 }
 
 /* Copies records `from` to `to` into `out`, the oldest first. */

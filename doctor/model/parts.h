@@ -69,5 +69,7 @@ void dr_facts_epochs(struct dr_part *part);
 int dr_facts_outliers(struct dr_part *part);
 void dr_facts_gpu(struct dr_part *part);
 int dr_facts_ranks(struct dr_part *part);
+int dr_facts_operators(struct dr_part *part);
+void dr_facts_tried(struct dr_part *part);
 
 #endif

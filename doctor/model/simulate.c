@@ -26,6 +26,7 @@ enum {
 };
 static const double LONGEST = 1e6; /* seconds: longer measured times are clipped */
 static const double GOOD_ENOUGH = 1.02;
+static const double ENGINE_HANDS_OVER = 1e-4; /* seconds of next() with a ready batch of the engine */
 
 static double sane(double seconds) { return seconds > 0 ? fmin(seconds, LONGEST) : 0; }
 
@@ -88,7 +89,7 @@ static double less_of(const struct dr_trace *trace, const struct dr_plan *plan)
 static void scale_into(struct tape *to, const struct tape *from, const struct dr_trace *trace,
                        const struct dr_plan *plan)
 {
-    const bool alone = !plan->workers && trace->threads_transfer;
+    const bool alone = (!plan->workers || plan->engine) && trace->threads_transfer;
     for (uint32_t k = 0; k < from->count; k++) {
         const double waiting = fmax(from->wall[k] - from->cpu[k], 0);
         const double on_cpu = from->wall[k] - waiting;
@@ -117,8 +118,9 @@ static bool replay(struct result *out, const struct tape *tape, struct tape *roo
                                  .step = room->step,
                                  .count = count,
                                  .step_cpu = sane(trace->step_cpu - less_of(trace, plan)),
-                                 .hand_over = sane(trace->hand_over),
-                                 .pin = sane(trace->pin),
+                                 .hand_over = fmin(sane(trace->hand_over),
+                                                   plan->engine ? ENGINE_HANDS_OVER : INFINITY),
+                                 .pin = plan->engine ? 0 : sane(trace->pin),
                                  .put = sane(trace->put),
                                  .start_worker = sane(trace->start_worker),
                                  .epoch_batches = epoch};

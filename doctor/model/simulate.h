@@ -49,6 +49,8 @@ struct dr_plan {
     double cpu_scale;    /* factor on its CPU part; 1 */
     double step_scale;   /* for a faster GPU: factor on the step; 1 */
     double step_less;    /* seconds of work that a step then lacks, after the factor; 0 */
+    bool engine; /* threads of the engine take the place of worker processes: they write into the batch
+                    that next() returns, in pinned memory if it is wanted */
 };
 
 /* low <= mid <= high; NaN: unknown. */
@@ -76,5 +78,9 @@ struct dr_plan dr_best_plan(const struct dr_trace *trace, const struct dr_plan *
 struct dr_facts;
 /* The trace and the plan of the run. False: not enough was measured to simulate. */
 bool dr_trace_of(struct dr_trace *trace, struct dr_plan *now, const struct dr_facts *facts);
+/* The speed-up by Stoker's loader, if samples were made with it (facts->tried), with the uncertainty of
+ * that measurement in its interval. */
+struct dr_range dr_gain_with_stoker(const struct dr_facts *facts, const struct dr_trace *trace,
+                                    const struct dr_plan *now, double ceiling);
 
 #endif

@@ -69,6 +69,8 @@ static void put_ladder(const struct dr_page *page)
     double most = isfinite(v->ceiling) ? v->ceiling : 1;
     if (isfinite(v->all.high))
         most = fmax(most, v->all.high);
+    if (isfinite(v->offer.gain.high))
+        most = fmax(most, v->offer.gain.high);
     for (uint32_t i = 0; i < v->findings; i++)
         if (isfinite(v->finding[i].gain.high))
             most = fmax(most, v->finding[i].gain.high);
@@ -86,6 +88,8 @@ static void put_ladder(const struct dr_page *page)
                  most, "gain");
     if (isfinite(v->all.mid))
         put_rung(page->to, NULL, "all of these together", &v->all, most, "gain");
+    if (isfinite(v->offer.gain.mid))
+        put_rung(page->to, NULL, "Stoker's loader instead (measured)", &v->offer.gain, most, "gain");
     put_rung(page->to, NULL, "a perfect loader (ceiling)", &ceiling, most, "ceiling");
     fputs("</div>\n<p class=note>Speed-up over now, for each change alone; the thin line is the 95 % "
           "interval.",
@@ -128,6 +132,18 @@ static void put_finding(FILE *to, const struct dr_finding *f)
     fprintf(to, ". More: <code>stoker explain %s</code></p></li>\n", f->rule->code);
 }
 
+static void put_offer(const struct dr_page *page)
+{
+    const struct dr_offer *offer = &page->verdict->offer;
+    if (offer->kind == DR_OFFER_NONE)
+        return;
+    fputs("<h3>With Stoker's loader</h3>\n<p><code>", page->to);
+    html_text(page->to, offer->command);
+    fputs("</code>: ", page->to);
+    html_text(page->to, offer->sentence);
+    fputs("</p>\n", page->to);
+}
+
 static const char *tone_of(enum dr_verdict_kind kind)
 {
     return kind == DR_DATA_BOUND ? "bad" : kind == DR_COMPUTE_BOUND ? "good" : "unsure";
@@ -167,6 +183,7 @@ void dr_html_verdict(const struct dr_page *page)
         put_finding(to, &v->finding[i]);
     if (v->findings)
         fputs("</ol>\n", to);
+    put_offer(page);
     dr_section_end(page);
 }
 

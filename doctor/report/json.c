@@ -8,6 +8,7 @@
 #include "doctor/report/json.h"
 
 #include "doctor/report/numbers.h"
+#include "doctor/report/operators.h"
 #include "doctor/report/report.h"
 #include "doctor/rule/words.h"
 
@@ -114,6 +115,20 @@ static void write_rules(struct json *json, const char *key, const struct dr_rule
     json_close(json, ']');
 }
 
+static void write_offer(struct json *json, const struct dr_offer *offer)
+{
+    if (offer->kind == DR_OFFER_NONE) {
+        json_null(json, "with_stoker");
+        return;
+    }
+    json_open(json, "with_stoker", '{');
+    json_string(json, "command", offer->command);
+    json_string(json, "sentence", offer->sentence);
+    dr_json_range(json, "gain", &offer->gain);
+    json_bool(json, "nothing_to_gain", offer->kind == DR_OFFER_NOTHING);
+    json_close(json, '}');
+}
+
 void dr_json_verdict(struct json *json, const struct dr_verdict *verdict)
 {
     json_open(json, "verdict", '{');
@@ -127,6 +142,7 @@ void dr_json_verdict(struct json *json, const struct dr_verdict *verdict)
     json_number(json, "most", verdict->most);
     dr_json_range(json, "all", &verdict->all);
     json_string(json, "limit_after", verdict->limit_after);
+    write_offer(json, &verdict->offer);
     json_close(json, '}');
     write_findings(json, verdict);
     write_rules(json, "cleared", verdict->cleared, verdict->cleared_count);
@@ -192,6 +208,26 @@ static void write_loader(struct json *json, const struct dr_settings *loader)
     json_number(json, "batch_bytes", loader->batch_bytes);
     json_number(json, "tensors", loader->tensors);
     json_number(json, "objects", loader->objects);
+    json_close(json, '}');
+}
+
+static void write_tried(struct json *json, const struct dr_tried *tried)
+{
+    if (!tried->plan && !tried->error) {
+        json_null(json, "tried");
+        return;
+    }
+    json_open(json, "tried", '{');
+    json_string(json, "plan", tried->plan);
+    json_string(json, "why", tried->why);
+    json_string(json, "error", tried->error);
+    json_number(json, "workers", tried->workers);
+    json_number(json, "samples", tried->samples);
+    json_number(json, "torch_cpu", tried->torch_cpu);
+    json_number(json, "stoker_cpu", tried->stoker_cpu);
+    json_number(json, "share", tried->share);
+    json_number(json, "share_low", tried->share_low);
+    json_number(json, "share_high", tried->share_high);
     json_close(json, '}');
 }
 
@@ -415,6 +451,8 @@ int dr_write_json(FILE *to, const struct dr_verdict *verdict, const struct dr_fa
     write_run(&json, facts->run);
     write_facts(&json, facts);
     write_loader(&json, &facts->loader);
+    dr_json_operators(&json, facts);
+    write_tried(&json, &facts->tried);
     write_limits(&json, &facts->limits);
     write_ranks(&json, facts);
     write_watch(&json, facts);

@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "doctor/report/operators.h"
 #include "doctor/report/report.h"
 
 #include "base/text.h"
@@ -17,7 +18,7 @@ enum { LABEL = 10, NARROWEST = 40, WIDEST = 120 };
 struct page {
     FILE *to;
     uint32_t width;
-    bool color, ascii;
+    bool color, ascii, first;
 };
 
 enum ink { PLAIN, BOLD, RED, GREEN, YELLOW, DIM };
@@ -371,6 +372,13 @@ static uint32_t print_missing(const struct page *page, const struct dr_run *run,
     return next;
 }
 
+/* Whether the signal is missing because no GPU is seen at all. */
+static bool is_without_gpu(const struct dr_run *run, uint32_t missing)
+{
+    const char *signal = run->missing[missing].signal;
+    return !run->limits.gpu_name[0] && signal && !strncmp(signal, "gpu.", 4);
+}
+
 static void not_seen(const struct page *page, const struct dr_verdict *verdict,
                      const struct dr_facts *facts)
 {
@@ -391,14 +399,23 @@ static void not_seen(const struct page *page, const struct dr_verdict *verdict,
     fputs(" COULD NOT SEE    ", page->to);
     ink(page, PLAIN);
     wrap(page, LABEL, 18, text[0] ? text : "some signals");
-    for (uint32_t i = 0; run && i < run->missing_count;)
-        i = print_missing(page, run, i);
+    bool said = page->first;
+    for (uint32_t i = 0; run && i < run->missing_count;) {
+        if (!is_without_gpu(run, i) || page->first) {
+            i = print_missing(page, run, i);
+            continue;
+        }
+        if (!said)
+            paragraph(page, LABEL, "a GPU: 'stoker doctor' says why");
+        said = true;
+        i++;
+    }
 }
 
 void dr_print_verdict(FILE *to, const struct dr_style *style, const struct dr_verdict *verdict,
                       const struct dr_facts *facts)
 {
-    struct page page = {to, style->width, style->color, style->ascii};
+    struct page page = {to, style->width, style->color, style->ascii, style->first};
     page.width = page.width < NARROWEST ? NARROWEST : page.width > WIDEST ? WIDEST : page.width;
     struct number_text steps;
     if (verdict->busy[0]) {
@@ -430,11 +447,27 @@ void dr_print_verdict(FILE *to, const struct dr_style *style, const struct dr_ve
         step_bar(&page, facts);
     if (verdict->findings || facts)
         why(&page, verdict, facts);
+    if (facts && facts->operator_count && verdict->kind != DR_COMPUTE_BOUND) {
+        struct dr_text time;
+        label(&page, "SAMPLES");
+        fprintf(to, "%s each, in %s:\n", dr_seconds_text(&time, facts->sample_seconds),
+                facts->loader.workers ? "a worker" : "the training thread");
+        dr_print_operators(to, LABEL, facts);
+        fputc('\n', to);
+    }
     findings(&page, verdict);
     cleared(&page, verdict);
     not_seen(&page, verdict, facts);
     if (verdict->findings) {
         label(&page, "NEXT");
         fprintf(to, "stoker explain %s\n", verdict->finding[0].rule->code);
+    }
+    if (verdict->offer.kind != DR_OFFER_NONE) {
+        char text[sizeof verdict->offer.command + sizeof verdict->offer.sentence + 2];
+        snprintf(text, sizeof text, "%s: %s", verdict->offer.command, verdict->offer.sentence);
+        label(&page, "STOKER");
+        ink(&page, verdict->offer.kind == DR_OFFER_GAIN ? GREEN : PLAIN);
+        wrap(&page, LABEL, LABEL, text);
+        ink(&page, PLAIN);
     }
 }

@@ -12,6 +12,7 @@
 struct dr_style {
     uint32_t width; /* columns */
     bool color, ascii;
+    bool first; /* report of this folder: it says at length why no GPU is seen, the others in a line */
 };
 
 /* Prints the verdict, at the end of `stoker run` and for `stoker report`. */

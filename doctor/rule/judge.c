@@ -271,8 +271,8 @@ static void say(struct dr_verdict *out, const struct dr_case *c)
                start ? start->weight * 100 : 0.0);
 }
 
-/* An interval by drawn blocks knows only how steps and batches vary. Two runs of a program differ, too,
- * and so do the loader and its model. */
+/* An interval by drawn blocks knows only how steps and batches vary. Two runs of one program differ,
+ * too, and so do the loader and its model. */
 static void add_model_error(struct dr_range *gain, double most)
 {
     if (!(gain->mid > 1))
@@ -307,7 +307,7 @@ void dr_judge(struct dr_verdict *out, const struct dr_facts *facts)
 {
     memset(out, 0, sizeof *out);
     out->ceiling = out->most = NAN;
-    out->all = (struct dr_range){NAN, NAN, NAN};
+    out->all = out->offer.gain = (struct dr_range){NAN, NAN, NAN};
     if (failed_at_once(out, facts))
         return;
     struct dr_trace trace;
@@ -369,4 +369,5 @@ void dr_judge(struct dr_verdict *out, const struct dr_facts *facts)
                         out->finding[i].order < DR_ORDER_OWN ? out->ceiling : INFINITY);
     dr_outlook(out, &c);
     add_model_error(&out->all, out->most);
+    dr_make_offer(out, &c);
 }

@@ -27,5 +27,7 @@ void dr_limit_then(char *out, size_t size, const struct dr_case *c, const struct
 /* The gain of all findings together and the limit after that; the limit after the first one goes into
  * its `next`. */
 void dr_outlook(struct dr_verdict *out, const struct dr_case *c);
+/* What Stoker's loader would gain; after dr_outlook, whose ceiling it may raise. */
+void dr_make_offer(struct dr_verdict *out, const struct dr_case *c);
 
 #endif

@@ -53,6 +53,20 @@ const struct dr_rule *dr_rule_find(const char *code_or_name);
 
 enum dr_verdict_kind { DR_DATA_BOUND, DR_COMPUTE_BOUND, DR_CANNOT_TELL };
 
+/* What Stoker's loader would gain. */
+enum dr_offer_kind {
+    DR_OFFER_NONE,    /* the run uses it, or has no loader */
+    DR_OFFER_UNKNOWN, /* not measured, or without a prediction */
+    DR_OFFER_NOTHING, /* the step is the limit, or samples are no less work with it */
+    DR_OFFER_GAIN,
+};
+struct dr_offer {
+    enum dr_offer_kind kind;
+    char command[160]; /* "python -m stoker train.py" */
+    char sentence[512];
+    struct dr_range gain; /* NaN: unknown */
+};
+
 struct dr_verdict {
     enum dr_verdict_kind kind;
     bool failed; /* the command failed before its first step: there is nothing to judge */
@@ -70,6 +84,7 @@ struct dr_verdict {
     double most;         /* by that and all changes outside the loader: no gain exceeds it */
     struct dr_range all; /* speed-up by all findings together */
     char limit_after[160];
+    struct dr_offer offer;
 };
 
 /* Applies all rules; there is always a verdict. */

@@ -55,7 +55,8 @@ static bool wanders(const struct dr_case *c, struct dr_finding *out)
 }
 
 /* Without the waits of the rank that sets the pace, as far as the others can make their batches. */
-static void predict(struct dr_finding *out, const struct dr_rank_facts *worst, double pace, double middle)
+static void predict(struct dr_finding *out, const struct dr_rank_facts *worst, double pace,
+                    double middle)
 {
     const double own = worst->step * (1 - worst->stall_share), then = fmax(own, pace);
     if (!dr_known(pace) || !dr_above(then, 0) || !dr_above(worst->step, then)) {

@@ -42,6 +42,10 @@ enum dr_event_kind {
     DR_EPOCH, /* StopIteration: an epoch of this loader ended */
     DR_LOG,   /* a record was logged */
     DR_SAMPLE, /* the sampler drew the indices of a batch */
+    DR_TRIED_TORCH, /* at the end of the program, with --try-stoker: samples of the run made once more,
+                       as torch's loader makes them in a worker; batch: number of the measurement; a:
+                       samples; b: microseconds of CPU time */
+    DR_TRIED_STOKER, /* the same samples, as Stoker's makes them */
     /* in the process that makes batches: a worker, the training process without workers,
      * Stoker's engine */
     DR_FETCH =

@@ -1,4 +1,4 @@
-/* patch.h - changes the arguments of a DataLoader call in the text of a Python program
+/* patch.h - changes the arguments of a DataLoader call, or its import, in the text of a Python program
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,7 +15,8 @@ struct dr_setting {
 };
 
 struct dr_patch {
-    size_t begin, end; /* the call's bytes in the text, from its name to its closing bracket */
+    size_t begin, end; /* the bytes of the text that it replaces: a call, from its name to its closing
+                          bracket; an import, to the end of its line */
     char *call;        /* the new text; the caller frees it */
 };
 
@@ -24,6 +25,10 @@ struct dr_patch {
  * comments. Fails if the call cannot be changed safely (settings from **name, or by position). */
 int dr_patch_call(struct dr_patch *out, const char *text, size_t size, int line,
                   const struct dr_setting *settings, uint32_t count, struct stoker_error *err);
+
+/* Changes the first 'from torch.utils.data import ..., DataLoader' on one line, so that DataLoader is
+ * Stoker's. Fails if there is none. */
+int dr_patch_import(struct dr_patch *out, const char *text, size_t size, struct stoker_error *err);
 
 /* The text of a file, which the caller frees; NULL: it cannot be read, or is too large for a program. */
 char *dr_patch_read(const char *path, size_t *size);

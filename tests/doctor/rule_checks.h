@@ -54,6 +54,17 @@ static inline void print(const struct dr_verdict *v, const struct dr_facts *f, u
     fclose(to);
 }
 
+/* As the first report of a folder is printed. */
+static inline void print_first(const struct dr_verdict *v, const struct dr_facts *f)
+{
+    FILE *to = fmemopen(screen, sizeof screen, "w");
+    if (!to)
+        abort();
+    const struct dr_style style = {.width = 100, .ascii = true, .first = true};
+    dr_print_verdict(to, &style, v, f);
+    fclose(to);
+}
+
 static inline uint32_t widest(void)
 {
     uint32_t most = 0, now = 0;

@@ -34,6 +34,39 @@ static void refused(const char *text, int line, const char *word)
         free(patch.call);
 }
 
+static void imports(const char *text, const char *want, const char *what)
+{
+    struct dr_patch patch;
+    struct stoker_error err = {0};
+    char *got = NULL;
+    const int rc = dr_patch_import(&patch, text, strlen(text), &err);
+    if (!rc && asprintf(&got, "%.*s%s%s", (int)patch.begin, text, patch.call, text + patch.end) < 0)
+        abort();
+    if (!ok(want ? !rc && !strcmp(got, want) : rc && patch.call == NULL, "%s", what))
+        fprintf(stderr, "%s\n", rc ? err.message : got);
+    free(patch.call);
+    free(got);
+}
+
+static void all_imports(void)
+{
+    imports("import torch\nfrom torch.utils.data import DataLoader\nx = 1\n",
+            "import torch\nfrom stoker import DataLoader\nx = 1\n", "the import is replaced");
+    imports("if x:\n    from torch.utils.data import  Dataset,DataLoader , Subset\r\n",
+            "if x:\n    from torch.utils.data import Dataset, Subset\n    from stoker import DataLoader\r\n",
+            "other names stay torch's");
+    imports("from torch.utils.data import DataLoader as Loader", "from stoker import DataLoader as Loader",
+            "under another name, at the end of the file");
+    imports("\"\"\"Use\nfrom torch.utils.data import DataLoader\n\"\"\"\nfrom torch.utils.data import DataLoader\n",
+            "\"\"\"Use\nfrom torch.utils.data import DataLoader\n\"\"\"\nfrom stoker import DataLoader\n",
+            "texts are no code");
+    imports("from torch.utils.data import DataLoaderX, Dataset\n", NULL, "another name");
+    imports("from torch.utils.data import (DataLoader,\n    Dataset)\n", NULL, "over several lines");
+    imports("from torch.utils.data import DataLoader  # torch's\n", NULL, "with a comment");
+    imports("from torch.utils.data import ", NULL, "without names");
+    imports("", NULL, "an empty file");
+}
+
 static void calls(void)
 {
     becomes("loader = DataLoader(ds)\n", 1, "DataLoader(ds, num_workers=6, prefetch_factor=4, persistent_workers=True)",
@@ -128,6 +161,7 @@ int main(void)
 {
     patience();
     calls();
+    all_imports();
     cuts();
     scaling();
     return done_testing();

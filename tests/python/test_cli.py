@@ -115,7 +115,7 @@ def read_by(*folders, pattern):
 # "AWS_..." are names that one function looks up.
 IN_C = r'getenv\("([A-Z_]+)"\)|"((?:AWS|LC)_[A-Z_0-9]+|LANG)"'
 IN_PYTHON = r'environ(?:\.get\(|\[)"([A-Z_]+)"'
-BETWEEN_OURSELVES = {"STOKER_RUN", "STOKER_PROBE"}  # from `stoker run` and `stoker tune` to what they start
+BETWEEN_OURSELVES = {"STOKER_RUN", "STOKER_PROBE", "STOKER_TRY"}  # from `stoker run` and `stoker tune` to what they start
 OF_EVERY_PROGRAM = {"PATH", "PYTHONPATH"}
 
 

@@ -153,6 +153,12 @@ def test_the_program_is_the_same_and_every_batch_is_seen(tmp_path, prepared, wor
     for event in made:
         parts = [e for e in run.made(READ, 1) + run.made(COLLATE, 1) if e.start == event.start]
         assert sum(part.dur for part in parts) <= event.dur
+    texts = [each.said["loader.1.operators"].split("|") for each in (run.workers or [trainer]) if "loader.1.operators" in each.said]
+    costs = [(*map(int, cost[:3]), cost[3]) for text in texts for cost in (entry.split(" ", 3) for entry in text[1:])]
+    assert {name for *_, name in costs} == ({"collate"} if kind == "iterable" else {"collate", "open .py", "read .py", "zlib.decompress"})
+    assert sum(ns for _, _, ns, _ in costs) <= sum(int(text[0].split()[1]) for text in texts)
+    if not workers:
+        assert texts[0][0].startswith(f"{44 * epochs} ") and (2, 44 * epochs, "zlib.decompress") in [(a, b, d) for a, b, _, d in costs]
     said = trainer.said
     assert said["loader.1.workers"] == str(workers) and said["loader.1.batch_size"] == "8"
     assert said["loader.1.file"] == str(script)

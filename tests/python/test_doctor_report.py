@@ -8,6 +8,7 @@ import json
 import math
 import os
 import re
+import shutil
 import struct
 import subprocess
 from pathlib import Path
@@ -336,6 +337,19 @@ def test_report_compares_two_runs(judged):
     assert math.isclose(got["ratio"], 0.1 / 0.0505, rel_tol=0.05) and got["a"]["stall_share"] > got["b"]["stall_share"]
     table = stoker("report", "--diff", "7", "12", cwd=judged).stdout
     assert re.search(r"^0007 .*50 %", table, re.M) and re.search(r"^speed-up: 1\.9\dx", table, re.M), table
+
+
+def test_report_does_not_compare_different_programs(judged, tmp_path):
+    for name, command in (("a", "python\n-u\nsome/train.py\n--lr\n1"), ("b", "torchrun\n-m\nstoker\ntrain.py"),
+                          ("c", "python\neval.py"), ("d", "python\n-m\ntrain.py"), ("e", "./train.sh"), ("f", "./train.sh\nx")):
+        folder = tmp_path / name
+        shutil.copytree(judged / ".stoker" / "0007", folder)
+        (folder / "command").write_text(f"{command}\n{folder}\n")
+    for one, other, same in (("a", "b", True), ("a", "c", False), ("a", "d", False), ("a", "e", False), ("e", "e", True), ("e", "f", False)):
+        got = json.loads(stoker("report", "--diff", tmp_path / one, tmp_path / other, "--json").stdout)
+        assert (got["same_program"], got["ratio"] is not None) == (same, same), (one, other)
+        table = stoker("report", "--diff", tmp_path / one, tmp_path / other).stdout
+        assert ("different programs" in table, "speed-up" in table) == (not same, same), table
 
 
 @pytest.mark.parametrize(("arguments", "code"), [
