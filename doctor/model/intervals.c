@@ -221,7 +221,8 @@ static void read_event(struct reading *reading, const struct dr_event *event)
         if (ours && interval && !interval->closed && event->start_ns >= interval->taken_ns) {
             close_interval(interval, event->start_ns);
             interval->last = true;
-        }
+        } else if (!ours && interval && interval->eval_calls) /* with what it did to its last batch */
+            interval->eval_to_ns = event->start_ns + event->dur_ns;
         break;
     case DR_ITER:
         if (ours)

@@ -85,17 +85,31 @@ static double less_of(const struct dr_trace *trace, const struct dr_plan *plan)
     return plan->step_less * (1 - fmin(sane(trace->step_queued), 1));
 }
 
+/* What is left of a step without some work. Work that takes long in some steps makes these long: as a
+ * share of each, nothing is taken from steps that have less of it. */
+static double share_left(const struct tape *tape, const struct dr_trace *trace,
+                         const struct dr_plan *plan)
+{
+    double sum = 0;
+    for (uint32_t k = 0; k < tape->count; k++)
+        sum += tape->step[k];
+    sum *= plan->step_scale;
+    const double less = less_of(trace, plan) * tape->count;
+    return sum > less ? 1 - less / sum : 0;
+}
+
 /* What-ifs of stages: factors on the waiting and on the CPU part. */
 static void scale_into(struct tape *to, const struct tape *from, const struct dr_trace *trace,
                        const struct dr_plan *plan)
 {
     const bool alone = (!plan->workers || plan->engine) && trace->threads_transfer;
+    const double left = plan->step_less > 0 ? share_left(from, trace, plan) : 1;
     for (uint32_t k = 0; k < from->count; k++) {
         const double waiting = fmax(from->wall[k] - from->cpu[k], 0);
         const double on_cpu = from->wall[k] - waiting;
         to->wall[k] = sane(waiting * plan->wall_scale + on_cpu * plan->cpu_scale);
         to->cpu[k] = sane((alone ? on_cpu : from->cpu[k]) * plan->cpu_scale);
-        to->step[k] = sane(from->step[k] * plan->step_scale - less_of(trace, plan));
+        to->step[k] = sane(from->step[k] * plan->step_scale * left);
     }
 }
 

@@ -410,6 +410,10 @@ bool dr_gain_by_size(const struct dr_case *c, struct dr_finding *out, enum dr_st
     /* what is decoded smaller is also transformed smaller */
     if (stage == DR_STAGE_DECODE && dr_known(later))
         expected.of[DR_STAGE_TRANSFORM] = least.of[DR_STAGE_TRANSFORM] = 1 - later;
+    else if (stage == DR_STAGE_DECODE) { /* how much of it depends on the size is not known */
+        expected.of[DR_STAGE_TRANSFORM] = 1 - share / 2;
+        least.of[DR_STAGE_TRANSFORM] = 1 - share;
+    }
     most.of[stage] = 1 - share / 2, expected.of[stage] = 1 - share, least.of[stage] = 0;
     gain_by_left(c, out, &most, &expected, &least);
     char more[72];

@@ -96,8 +96,9 @@ void dr_say_stoker(const struct dr_case *c, struct dr_finding *out, const char *
 /* Whether this share of the steps is most of them: what happens more rarely makes single steps long. */
 bool dr_is_constant(double steps);
 /* Whether work of so many seconds per step, done in this share of the steps, costs enough. Fills in
- * weight and gain. */
-bool dr_cost(const struct dr_case *c, struct dr_finding *out, double seconds, double steps);
+ * weight and gain: that of doing it rarely, or not at all. */
+bool dr_cost(const struct dr_case *c, struct dr_finding *out, double seconds, double steps,
+             bool rarely);
 /* Whether this gain is worth a change, and larger than its own uncertainty. An unknown gain may be. */
 bool dr_pays(struct dr_range gain);
 /* Whether this gain is a large enough part of what a perfect loader would gain. */

@@ -7,7 +7,7 @@
 static bool check(const struct dr_case *c, struct dr_finding *out)
 {
     const struct dr_facts *f = c->facts;
-    if (!dr_cost(c, out, f->gc, f->gc_steps))
+    if (!dr_cost(c, out, f->gc, f->gc_steps, false))
         return false;
     struct dr_text time, step, steps;
     DR_SAY(out->sentence, "the garbage collector takes %s of a step of %s; it runs in %s of the steps",

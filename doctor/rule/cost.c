@@ -5,7 +5,7 @@
 #include "doctor/rule/case.h"
 
 /* What is left where the work is done once in so many steps instead of in each. */
-static const double RARELY = 50;
+static const double RARELY_STEPS = 50;
 
 bool dr_is_constant(double steps) { return steps >= DR_COST_STEPS; }
 
@@ -17,7 +17,7 @@ static double not_hidden(const struct dr_facts *f, double seconds)
 }
 
 /* Batches may be the limit once steps are shorter: the simulator knows. */
-static void predict(const struct dr_case *c, struct dr_finding *out, double less)
+static void predict(const struct dr_case *c, struct dr_finding *out, double less, bool rarely)
 {
     const struct dr_facts *f = c->facts;
     struct dr_plan then = c->now;
@@ -27,15 +27,21 @@ static void predict(const struct dr_case *c, struct dr_finding *out, double less
         then.step_less = less;
         out->gain = dr_gain(c->trace, &c->now, &then, NAN);
         out->gain.low = fmin(worst.low, out->gain.mid);
-        DR_SAY(out->basis, "simulated with this work in one step of %.0f", RARELY);
+        if (rarely)
+            DR_SAY(out->basis, "simulated with this work in one step of %.0f", RARELY_STEPS);
+        else
+            DR_SAY(out->basis, "simulated without this work");
     } else if (!dr_starved(c))
-        dr_gain_by_share(out, less / f->step, NAN, "measured: its share of the step, but in one of 50");
+        dr_gain_by_share(out, less / f->step, NAN,
+                         rarely ? "measured: its share of the step, but in one of 50"
+                                : "measured: its share of the step");
     else
         DR_SAY(out->basis, "batches may be the limit then: try it");
     out->plan.step_less = less;
 }
 
-bool dr_cost(const struct dr_case *c, struct dr_finding *out, double seconds, double steps)
+bool dr_cost(const struct dr_case *c, struct dr_finding *out, double seconds, double steps,
+             bool rarely)
 {
     const struct dr_facts *f = c->facts;
     if (dr_cannot_tell(f) || !dr_is_constant(steps))
@@ -46,6 +52,6 @@ bool dr_cost(const struct dr_case *c, struct dr_finding *out, double seconds, do
     out->weight = fmin(share, 0.99);
     out->order = DR_ORDER_OWN;
     out->cost = true;
-    predict(c, out, cost * (1 - 1 / RARELY));
+    predict(c, out, rarely ? cost * (1 - 1 / RARELY_STEPS) : cost, rarely);
     return true;
 }

@@ -4,10 +4,23 @@
  */
 #include "doctor/rule/case.h"
 
+/* Most of what is decoded is not in the samples, and the transforms themselves reduce it (those that
+ * work on what is cropped away later have a finding of their own): both would be quick on smaller
+ * files. */
+static bool is_far_too_large(const struct dr_case *c)
+{
+    const struct dr_facts *f = c->facts;
+    return dr_discarded_share(c, DR_STAGE_DECODE) >= DR_DISCARDED_MATTERS &&
+           !(dr_discarded_share(c, DR_STAGE_TRANSFORM) >= DR_DISCARDED_MATTERS) &&
+           f->stage_share[DR_STAGE_DECODE] >= DR_DECODE_LARGE &&
+           f->stage_share[DR_STAGE_DECODE] + f->stage_share[DR_STAGE_TRANSFORM] > DR_STAGE_HEAVY;
+}
+
 static bool check(const struct dr_case *c, struct dr_finding *out)
 {
     const struct dr_facts *f = c->facts;
-    if (!dr_heavy_stage(c, out, DR_STAGE_DECODE, DR_STAGE_HEAVY, ""))
+    const double limit = is_far_too_large(c) ? DR_DECODE_LARGE - 0.001 : DR_STAGE_HEAVY;
+    if (!dr_heavy_stage(c, out, DR_STAGE_DECODE, limit, ""))
         return false;
     char surplus[96] = "";
     if (dr_gain_by_size(c, out, DR_STAGE_DECODE))

@@ -54,7 +54,14 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
         "stoker.DataLoader hands batches over without a copy, in memory that is pinned in place",
         "the engine hands batches over without a copy; loader.explain() tells what keeps this data "
         "set in Python");
-    if (unpickles && !pins)
+    const bool late = f->stage[DR_STAGE_PUT] > f->loader.workers * f->compute;
+    if (unpickles && late && !pins) { /* whatever the training thread does, batches come too slowly */
+        dr_gain_by_share(out, out->weight, c->ceiling, "");
+        const double least = out->gain.low;
+        dr_gain_by_share(out, fmin(f->stall_share, 0.95), c->ceiling,
+                         "measured: the stall, of which the transfer on both sides is the cause");
+        out->gain.low = fmin(least, out->gain.mid);
+    } else if (unpickles && !pins)
         dr_gain_by_share(out, out->weight, c->ceiling, "measured: the training thread's time in next()");
     else if (puts && !pins)
         dr_gain_by_stage(c, out, DR_STAGE_PUT, (struct dr_range){0.75, 0.25, 0});

@@ -23,6 +23,7 @@ static const struct {
     {"ST232", "ST203 ST213 ST223"}, /* more workers would end earlier */
     {"ST231", "ST203 ST204 ST212 ST213 ST223"},
     {"ST236", "ST203 ST207 ST210 ST219"}, /* more workers need more memory */
+    {"ST227", "ST226"}, /* transforms that reduce what is decoded far too large */
     {"ST235", "ST204 ST208 ST226 ST227 ST228"}, /* of which opening is a part */
     {"ST230", "ST202 ST203 ST204 ST212 ST213 ST220"}, /* workers do not run the sampler */
     {"ST206", "ST203 ST204 ST213 ST223"},

@@ -7,7 +7,7 @@
 static bool check(const struct dr_case *c, struct dr_finding *out)
 {
     const struct dr_facts *f = c->facts;
-    if (!dr_cost(c, out, f->save, f->save_steps))
+    if (!dr_cost(c, out, f->save, f->save_steps, true))
         return false;
     struct dr_text time, step, steps;
     DR_SAY(out->sentence, "saving takes %s of a step of %s; %s of the steps save",

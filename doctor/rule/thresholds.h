@@ -63,6 +63,7 @@
 /* ---- stages -----------------------------------------------------------------------------------------
  */
 #define DR_STAGE_HEAVY            0.50 /* table, D26 and D27: share of the time of a batch */
+#define DR_DECODE_LARGE           0.20 /* reasoned: a fifth, where transforms reduce what is decoded */
 #define DR_STAGE_DECOMPRESS_HEAVY 0.30 /* reasoned: it should be negligible compared with decoding */
 #define DR_STAGE_WAITS            0.35 /* reasoned: reading or network, a third of the time */
 #define DR_DISCARDED_MATTERS      0.50 /* reasoned: where less is measured, the rules assume that half

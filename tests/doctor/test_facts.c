@@ -291,6 +291,17 @@ static void test_costs(void)
     end_epoch(trainer);
     ok(!judge(-1) && fabs(facts.eval - 0.046) < 1e-6 && facts.eval_steps == 1 && near(facts.step, 0.1),
        "a validation in each step (%.4f s)", facts.eval);
+    trainer = begin();
+    for (uint32_t k = 0; k < 100; k++) {
+        step(trainer, k, 10 * MS, 40 * MS);
+        event(trainer, DR_ITER, made.now, MS, 0, 3, 0, 0);
+        call(trainer, 3, 0, 6 * MS, DR_NEXT_FIRST);
+        made.now += 43 * MS;
+        event(trainer, DR_EPOCH, made.now, MS, 1, 3, 0, 0);
+        made.now += MS;
+    }
+    end_epoch(trainer);
+    ok(!judge(-1) && fabs(facts.eval - 0.05) < 1e-6, "with what it does to its last batch (%.4f s)", facts.eval);
 }
 
 /* Watching ended after 60 of 100 steps; a worker went on. */

@@ -368,6 +368,18 @@ static void test_surplus(void)
     dr_judge(v, &f);
     ok(!strcmp(first(v), "ST227") && v->finding[0].gain.mid > 1.2 * decode,
        "smaller stored images are also transformed faster: %.2f, not %.2f", v->finding[0].gain.mid, decode);
+    healthy(&f);
+    run_of(&f, 8, 4, 0.97, 0.1);
+    set_stage(&f, DR_STAGE_DECODE, 0.37, 1), set_stage(&f, DR_STAGE_TRANSFORM, 0.61, 1);
+    dr_judge(v, &f);
+    ok(!strcmp(first(v), "ST226"), "most of the time is that of transforms: %s", first(v));
+    f.discarded[DR_STAGE_DECODE] = 0.99 * f.stage[DR_STAGE_DECODE];
+    dr_judge(v, &f);
+    ok(!strcmp(first(v), "ST227") && !has(v, "ST226") && v->finding[0].gain.mid > 1.9 && is_sound(v),
+       "which only reduce what was decoded far too large: %s, %.2f", first(v), v->finding[0].gain.mid);
+    f.discarded[DR_STAGE_TRANSFORM] = 0.9 * f.stage[DR_STAGE_TRANSFORM];
+    dr_judge(v, &f);
+    ok(!strcmp(first(v), "ST226"), "those that work on what is cropped away are their own cause: %s", first(v));
 }
 
 int main(void)

@@ -137,6 +137,13 @@ static void test_costs(void)
        "with too few workers both count: %.2f, %.2f, together %.2f of at most %.2f", v->finding[0].gain.mid,
        v->finding[1].gain.mid, v->all.mid, v->most);
     healthy(&f);
+    f.has_gpu = false, f.gc = 0.08, f.gc_steps = 1;
+    for (uint32_t i = 0; i < BATCHES; i++) /* 20 ms of each are the step's own */
+        steps[i].seconds = i % 2 ? 0.16 : 0.04;
+    dr_judge(v, &f);
+    ok(!strcmp(first(v), "ST307") && v->finding[0].gain.mid > 1.9 && strstr(v->finding[0].basis, "without this work"),
+       "a collector that takes long in some steps, up to where batches are the limit: %.2f", v->finding[0].gain.mid);
+    healthy(&f);
     fires_ST307(&f);
     f.gpu_busy = 0.99;
     dr_judge(v, &f);

@@ -51,7 +51,7 @@ def collate(samples):
 
 
 def begin(worker: int) -> None:
-    torch.set_num_threads(args.threads if "storm" in planted else 1)
+    torch.set_num_threads(1)
     time.sleep(args.start_ms / 1e3)
 
 
