@@ -401,18 +401,18 @@ double dr_discarded_share(const struct dr_case *c, enum dr_stage stage)
 
 bool dr_gain_by_size(const struct dr_case *c, struct dr_finding *out, enum dr_stage stage)
 {
-    const double share = dr_discarded_share(c, stage), later = dr_discarded_share(c, DR_STAGE_TRANSFORM);
+    const double share = dr_discarded_share(c, stage), known = dr_discarded_share(c, DR_STAGE_TRANSFORM);
     if (!c->trace || !dr_above(share, DR_DISCARDED_MATTERS)) {
         dr_gain_by_stage(c, out, stage, (struct dr_range){0.75, 0.5, 0});
         return false;
     }
     struct left most = all_left(), expected = most, least = most;
-    /* what is decoded smaller is also transformed smaller */
-    if (stage == DR_STAGE_DECODE && dr_known(later))
-        expected.of[DR_STAGE_TRANSFORM] = least.of[DR_STAGE_TRANSFORM] = 1 - later;
-    else if (stage == DR_STAGE_DECODE) { /* how much of it depends on the size is not known */
-        expected.of[DR_STAGE_TRANSFORM] = 1 - share / 2;
-        least.of[DR_STAGE_TRANSFORM] = 1 - share;
+    /* What is decoded smaller is also transformed smaller. Of the transform that reduces it, it is not
+     * known how much of its time depends on the size: at best all. */
+    if (stage == DR_STAGE_DECODE) {
+        const double later = dr_known(known) ? known : 0;
+        expected.of[DR_STAGE_TRANSFORM] = 1 - later;
+        least.of[DR_STAGE_TRANSFORM] = 1 - fmax(share, later);
     }
     most.of[stage] = 1 - share / 2, expected.of[stage] = 1 - share, least.of[stage] = 0;
     gain_by_left(c, out, &most, &expected, &least);
