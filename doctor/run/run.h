@@ -19,8 +19,8 @@
  * its lists: what copy-on-write growth comes from), .tensors (tensors in a batch), .transform (what it
  * applies, in words), .seed (by which workers that are not forked find their loader), .try.plan (how
  * Stoker's loader makes its samples: engine; rows, gathered from tensors; python), .try.workers (of that
- * loader), .try.why (why not in the engine), .try.error (why nothing was measured), .operators (what this
- * process spent in each timed function: "SAMPLES NS", then for each "|STAGE CALLS NS NAME");
+ * loader), .try.why (why not in the engine), .try.error (why nothing was measured), .operators (what
+ * this process spent in each timed function: "SAMPLES NS", then for each "|STAGE CALLS NS NAME");
  * sync.N.where ("FILE:LINE what"); watch.error (why watching this process ended early).
  *
  * SPDX-License-Identifier: Apache-2.0
