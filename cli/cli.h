@@ -131,10 +131,21 @@ const char *with_unit(struct bytes_text *room, double bytes);
 /* Seconds of all CPUs at work, by the first line of /proc/stat, and those of them that the host of a
  * virtual machine withheld (if `stolen` is not NULL); NaN: it does not say. */
 double busy_cpu_seconds(const char *stat, double *stolen);
-/* The CPUs that other programs use, measured for a quarter of a second; NaN: unknown. */
-double cpus_of_others(void);
+/* Those of the CPUs k for which allowed[k], `count` in number, by the lines that follow; NaN: some are
+ * missing there. */
+double allowed_cpu_seconds(const char *stat, const bool *allowed, uint32_t room, uint32_t count);
+/* Room for /proc/stat up to the last line of a CPU, on machines with a thousand of them. */
+enum { STAT_ROOM = 1 << 17, STAT_CPUS = 4096 };
+
+/* What other programs use of the CPUs that this process may use, measured for a quarter of a second. */
+struct others {
+    double used;    /* NaN: unknown */
+    double allowed; /* by the affinity */
+    double paid;    /* of these, by the quota of the cgroup */
+};
+struct others cpus_of_others(void);
 /* Whether they use so much that measurements suffer; says so in `out`. */
-bool others_text(char *out, size_t room, double others, double cpus);
+bool others_text(char *out, size_t room, const struct others *others);
 
 /* The columns of a terminal, from 40 to 100; 80 if this is none. */
 size_t columns_for(FILE *to);

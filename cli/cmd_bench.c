@@ -28,7 +28,7 @@ struct bench {
     double seconds;
     bool json;
     /* results */
-    double others; /* CPUs that other programs use */
+    struct others others;
     double open_seconds;
     bool read_measured, decode_measured; /* not decoded: there is nothing to decode */
     uint64_t read_failed;
@@ -133,7 +133,7 @@ static const char *kernels_name(void)
 static void print_data(const struct bench *bench, const struct stoker_dataset *data)
 {
     char others[128];
-    if (others_text(others, sizeof others, bench->others, (double)sysconf(_SC_NPROCESSORS_ONLN)))
+    if (others_text(others, sizeof others, &bench->others))
         printf("busy         %s\n", others);
     struct number_text room;
     const char *kernels = kernels_name();
@@ -232,7 +232,7 @@ static void write_results(const struct bench *b, const struct stoker_dataset *da
     json_count(&json, "classes", stoker_dataset_class_count(data));
     json_number(&json, "open_seconds", b->open_seconds);
     json_count(&json, "cpus", stoker_cpu_count());
-    json_number(&json, "cpus_busy_others", b->others);
+    json_number(&json, "cpus_busy_others", b->others.used);
     json_string(&json, "kernels", kernels_name());
     json_string(&json, "ops", b->pipeline);
     json_count(&json, "batch_size", b->batch);

@@ -1,12 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs the planted faults; arguments go to tests/faults/run_faults.py. With --traceml, TraceML is fetched into an
-# environment of its own, which uses the torch of .venv.
+# environment of its own, which uses the torch of .venv. With --stoker PATH nothing is built: that program is used, and
+# the python3 of the path with its torch (and the package of $PYTHONPATH).
 source "$(dirname "$0")/common.sh"
 exec </dev/null
 unset PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX=$ROOT/build/bytecode
 TRACEML=$ROOT/build/faults/traceml
+if [[ " $* " == *" --stoker "* ]]; then
+    exec python3 tests/faults/run_faults.py "$@"
+fi
 scripts/build.sh torch test
 if [[ " $* " == *" --traceml "* ]] && [ ! -x "$TRACEML/bin/traceml" ]; then
     say "fetching TraceML into build/faults/traceml"

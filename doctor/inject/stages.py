@@ -7,7 +7,7 @@ class _Job:
 
     __slots__ = ("active", "batch", "bytes", "calls", "cpu", "cpus", "loader", "measured", "nested", "nested_cpu", "ns")
     __slots__ += ("opened", "reduced", "samples", "sizes", "shared", "slow", "slow_index", "start", "swaps", "timed")
-    __slots__ += ("all_cpu", "operators", "within")
+    __slots__ += ("all_cpu", "archives", "operators", "within")
 
     def __init__(self, batch: int, loader: int) -> None:
         self.batch, self.loader, self.active, self.swaps, self.reduced = batch, loader, True, False, False
@@ -15,7 +15,7 @@ class _Job:
         self.nested = self.nested_cpu = self.opened = self.bytes = self.samples = self.timed = self.slow = 0
         self.operators: dict = {}  # (place of the stage, name) -> [calls, ns]
         self.within = None  # the key of the transform that runs
-        self.shared = None  # ns, calls, CPU ns
+        self.shared = self.archives = None  # ns, calls, CPU ns
         self.slow_index, self.sizes = _UNKNOWN, {}  # sizes: (stage, elements worked on) -> ns
         self.all_cpu = time.process_time_ns() if _me is not None and _me.role == "trainer" else 0
         self.cpu, self.start = _cpu_clock(), _clock()
@@ -35,11 +35,33 @@ _plan: dict = {}  # module -> its functions to time
 for _kind, _text in _STAGES.items():
     for _entry in _text.split():
         _plan.setdefault(_entry.partition(":")[0], []).extend((_kind, p) for p in _entry.partition(":")[2].split(","))
+for _entry in _ARCHIVES.split():
+    _plan.setdefault(_entry.partition(":")[0], []).append((ARCHIVE, _entry.partition(":")[2]))
 _swap_lock = _thread.RLock()
+
+
+def _opening(function):
+    """Times the opening of an archive, with all that it does: part of whatever stages that is."""
+
+    def timed(*args, **kwargs):
+        job = _local.job
+        if job is None or not job.active or job.archives == ():
+            return function(*args, **kwargs)
+        ns, calls, used = job.archives or (0, 0, 0)
+        job.archives = ()  # one that is opened inside is part of this one
+        cpu, start = _cpu_clock(), _clock()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            job.archives = ns + _clock() - start, calls + 1, used + _cpu_clock() - cpu
+
+    return functools.update_wrapper(timed, function)
 
 
 def _stage(kind: int, function, data: int = 0, name: str = "", holds_steps: bool = False):
     """Times the function as part of a stage; args[data] is what it works on."""
+    if kind == ARCHIVE:
+        return _opening(function)
     place, name = kind - READ, name or _name_of(function)
     fixed, typed, transforms = (place, name), kind in (READ, DECODE), kind == TRANSFORM
     begins = transforms and not holds_steps

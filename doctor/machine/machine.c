@@ -60,18 +60,18 @@ static struct dr_limits ask_probes(void)
 }
 
 /* The first line where it is bad: whatever is measured meanwhile is of a busy machine. */
-static void check_others(struct dr_checks *checks, const struct dr_limits *limits)
+static void check_others(struct dr_checks *checks)
 {
     char text[128];
-    const double others = cpus_of_others();
-    if (others_text(text, sizeof text, others, limits->cpus_machine))
+    const struct others others = cpus_of_others();
+    if (others_text(text, sizeof text, &others))
         dr_check_add(checks, DR_IMPROVE, "others", "stop the other programs, or measure later", "%s",
                      text);
-    else if (isnan(others))
+    else if (isnan(others.used))
         dr_check_add(checks, DR_NOT_HERE, "others", "", "/proc/stat does not tell how busy CPUs are");
     else
-        dr_check_add(checks, DR_GOOD, "others", "", "other programs use %.1f of %.0f CPUs", others,
-                     limits->cpus_machine);
+        dr_check_add(checks, DR_GOOD, "others", "", "other programs use %.1f of %.0f CPUs",
+                     others.used, others.allowed);
 }
 
 static void check_cpus(struct dr_checks *checks, const struct dr_limits *limits)
@@ -210,7 +210,7 @@ static void check_environment(struct dr_checks *checks, const struct dr_limits *
 void dr_check_machine(struct dr_checks *checks)
 {
     const struct dr_limits limits = ask_probes();
-    check_others(checks, &limits);
+    check_others(checks);
     check_cpus(checks, &limits);
     check_memory(checks, &limits);
     check_limits(checks);

@@ -42,8 +42,34 @@ static uint64_t count_of(const struct dr_process *process, uint16_t kind)
     return count;
 }
 
-/* The training process with this rank; -1: the one with the most steps, or the most
- * requested batches. */
+static uint64_t time_of(const struct dr_process *process, uint16_t kind)
+{
+    uint64_t sum = 0;
+    for (uint64_t k = 0; k < process->event_count; k++)
+        sum += process->events[k].kind == kind ? process->events[k].dur_ns : 0;
+    return sum;
+}
+
+/* Ranks take the same steps: the one that waits for data the longest sets the pace of all. */
+static int latest_rank(const struct dr_run *run, int first)
+{
+    int best = first;
+    const uint64_t steps = count_of(&run->process[first], DR_STEP);
+    uint64_t most = time_of(&run->process[first], DR_NEXT);
+    for (uint32_t k = 0; k < run->processes; k++) {
+        const struct dr_process *process = &run->process[k];
+        if (process->role != DR_TRAINER || process->rank < 0 ||
+            count_of(process, DR_STEP) < steps - steps / 20)
+            continue;
+        const uint64_t waits = time_of(process, DR_NEXT);
+        if (waits > most)
+            best = (int)k, most = waits;
+    }
+    return best;
+}
+
+/* The training process with this rank; -1: the one with the most steps, or the most requested batches,
+ * and of several ranks the one that waits the longest. */
 static int pick_trainer(const struct dr_run *run, int rank)
 {
     int best = -1;
@@ -56,7 +82,7 @@ static int pick_trainer(const struct dr_run *run, int rank)
         if (best < 0 || steps > best_steps || (steps == best_steps && calls > best_calls))
             best = (int)k, best_steps = steps, best_calls = calls;
     }
-    return best;
+    return rank < 0 && best >= 0 && run->process[best].rank >= 0 ? latest_rank(run, best) : best;
 }
 
 static const char *said_of_loader(const struct dr_part *part, const char *key)
@@ -178,6 +204,7 @@ static int all_facts(struct dr_part *part)
     if (rc)
         return rc;
     dr_facts_makers(part);
+    dr_facts_alike(part);
     dr_facts_machine(part);
     dr_facts_epochs(part);
     dr_facts_gpu(part);

@@ -54,6 +54,7 @@ struct dr_rank_facts {
     int rank;
     double step, stall_share, wait_share;
     double wait_before_others; /* share of the steps in which this rank was the last */
+    double pace; /* seconds per batch of all its makers together while they are at work */
 };
 
 /* A function that takes part in making samples: a transform, a decoder and the format it decodes, ... */
@@ -132,6 +133,8 @@ struct dr_facts {
     double pin, pin_bytes;   /* seconds and bytes per batch */
     double put;              /* = stage[DR_STAGE_PUT] */
     double shared_cpu;       /* part of batch_cpu_mean for allocating shared memory in workers */
+    double opening, opening_cpu; /* seconds per batch for opening archives and databases */
+    double openings_per_sample;
     double helpers_cpu;      /* CPU time of other threads of the training process while it makes a batch:
                                 they work, or spin between two pieces of work */
     double batch_cpu_fast, batch_cpu_least; /* CPU time of a batch: first percentile, minimum */
@@ -147,6 +150,8 @@ struct dr_facts {
                                           file or between processes; for a socket */
     double workers_at_work; /* of an iterable dataset: share of the workers that make batches, mean over
                                the only epoch */
+    double workers_alike;  /* workers whose first samples are those of another one */
+    double workers_random; /* workers whose random numbers begin as those of another one */
     double worker_children;            /* processes that workers started: how many, on average */
     double worker_idle; /* share of time in which a worker had no batch to make */
     double worker_threads, worker_busy_threads,
@@ -156,10 +161,13 @@ struct dr_facts {
                                      some */
     double worker_private, worker_rss; /* per worker, mean */
     char storm_names[128]; /* names of the most frequent threads */
+    char random_at[160];   /* where the generator of workers_random is */
 
     /* CPUs */
-    double cpus_used, cpus_busy_others; /* used by the run; by others on this machine and its host */
-    double cpus_stolen;                 /* the host's part of cpus_busy_others */
+    double cpus_used, cpus_busy_others; /* used by the run; by others, and by the host, of the CPUs that
+                                           the run may use */
+    double cpus_busy_elsewhere;         /* busy ones among those that it may not use */
+    double cpus_stolen;                 /* withheld by the host, of all CPUs of this machine */
     double throttled_share;
     double trainer_on_cpu, trainer_run_queue; /* of the training thread */
     double trainer_cpus;                      /* all threads of the training process */
@@ -179,6 +187,7 @@ struct dr_facts {
     double shm_size, shm_used_most,
         shm_needed; /* needed: (workers x prefetch + workers) x batch_bytes */
     double memory_available_least, rss_all;
+    double swapped; /* bytes of the run's processes that are swapped out, mean */
 
     /* epochs */
     double epochs;        /* completed epochs */

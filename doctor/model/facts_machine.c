@@ -19,12 +19,18 @@ static double process_mean(const struct dr_part *part, const struct dr_process *
 static void cpus(struct dr_part *part)
 {
     struct dr_facts *facts = part->facts;
-    struct dr_sum others = {0};
-    for (uint32_t row = part->rows.from; row < part->rows.to; row++)
-        dr_sum_add(&others, dr_at(&part->run->machine, row, DR_CPU_BUSY) -
-                                dr_at(&part->run->machine, row, DR_CPU_OURS));
+    const struct dr_table *machine = &part->run->machine;
+    const bool all = !dr_below(facts->limits.cpus_affinity, facts->limits.cpus_machine);
+    struct dr_sum others = {0}, elsewhere = {0};
+    for (uint32_t row = part->rows.from; row < part->rows.to; row++) {
+        const double busy = dr_at(machine, row, DR_CPU_BUSY);
+        const double allowed = all ? busy : dr_at(machine, row, DR_CPU_ALLOWED);
+        dr_sum_add(&others, allowed - dr_at(machine, row, DR_CPU_OURS));
+        dr_sum_add(&elsewhere, busy - allowed);
+    }
     facts->cpus_used = machine_mean(part, DR_CPU_OURS);
     facts->cpus_busy_others = others.count ? fmax(dr_sum_mean(&others), 0) : NAN;
+    facts->cpus_busy_elsewhere = elsewhere.count ? fmax(dr_sum_mean(&elsewhere), 0) : NAN;
     facts->cpus_stolen = machine_mean(part, DR_CPU_STOLEN);
     facts->throttled_share = machine_mean(part, DR_CPU_THROTTLED);
     facts->trainer_on_cpu = process_mean(part, part->trainer, DR_P_MAIN_ON_CPU);
@@ -94,18 +100,23 @@ static void memory(struct dr_part *part)
     const struct dr_settings *loader = &facts->loader;
     const double batches = loader->native ? 0 : (double)loader->workers * (loader->prefetch + 1.0);
     facts->shm_needed = batches * loader->batch_bytes;
-    struct dr_sum rss = {0};
+    struct dr_sum rss = {0}, swapped = {0};
     for (uint32_t tick = part->rows.from; tick < part->rows.to; tick++) {
-        struct dr_sum sum = {0};
+        struct dr_sum sum = {0}, out = {0};
         for (uint32_t k = 0; k < run->processes; k++) {
             const struct dr_process *process = &run->process[k];
-            if (process->table.values && tick >= process->first_tick &&
-                tick - process->first_tick < process->table.ticks)
-                dr_sum_add(&sum, dr_at(&process->table, tick - process->first_tick, DR_P_RSS));
+            if (!process->table.values || tick < process->first_tick ||
+                tick - process->first_tick >= process->table.ticks)
+                continue;
+            dr_sum_add(&sum, dr_at(&process->table, tick - process->first_tick, DR_P_RSS));
+            dr_sum_add(&out, dr_at(&process->table, tick - process->first_tick, DR_P_SWAPPED));
         }
         if (sum.count)
             dr_sum_add(&rss, sum.sum);
+        if (out.count)
+            dr_sum_add(&swapped, out.sum);
     }
+    facts->swapped = dr_sum_mean(&swapped);
     facts->rss_all = rss.count ? rss.most : NAN;
 }
 

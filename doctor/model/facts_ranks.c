@@ -6,6 +6,8 @@
 
 #include "base/err.h"
 
+#include <stdio.h>
+
 enum { RANKS = 1024 };
 
 struct rank {
@@ -71,7 +73,28 @@ static struct merged merge(struct rank *ranks, uint32_t count)
     return merged;
 }
 
-static void one_rank(struct dr_rank_facts *out, const struct rank *rank, double steps)
+/* A rank that waits for others in the all-reduce gets its batches in time, however slowly they are made:
+ * the time in which they are made does not depend on the others. */
+static double pace_of(const struct dr_run *run, const struct rank *rank)
+{
+    const int trainer = (int)(rank->process - run->process);
+    char key[64];
+    struct dr_sum made = {0};
+    snprintf(key, sizeof key, "loader.%u.workers", rank->intervals.loader);
+    const double workers = dr_said_number(rank->process, key);
+    for (uint32_t k = 0; k < run->processes; k++) {
+        const struct dr_process *maker = &run->process[k];
+        if (maker != rank->process && (maker->role != DR_WORKER || maker->trainer != trainer))
+            continue;
+        for (uint64_t n = 0; n < maker->event_count; n++)
+            if (maker->events[n].kind == DR_FETCH && maker->events[n].loader == rank->intervals.loader)
+                dr_sum_add(&made, (double)maker->events[n].dur_ns / 1e9);
+    }
+    return dr_sum_mean(&made) / (workers >= 1 ? workers : 1);
+}
+
+static void one_rank(struct dr_rank_facts *out, const struct dr_run *run, const struct rank *rank,
+                     double steps)
 {
     double count = 0, all = 0, stall = 0, wait = 0;
     bool gpu = false;
@@ -92,6 +115,7 @@ static void one_rank(struct dr_rank_facts *out, const struct rank *rank, double 
                                   .stall_share = dr_share(stall, all),
                                   .wait_share = dr_share(wait, all)};
     out->wait_before_others = dr_share(rank->last, steps);
+    out->pace = pace_of(run, rank);
 }
 
 int dr_facts_ranks(struct dr_part *part)
@@ -121,7 +145,7 @@ int dr_facts_ranks(struct dr_part *part)
     }
     const struct merged merged = whole ? merge(ranks, count) : (struct merged){NAN, NAN, NAN};
     for (uint32_t k = 0; k < count; k++)
-        one_rank(&out[k], &ranks[k], merged.steps);
+        one_rank(&out[k], run, &ranks[k], merged.steps);
     part->facts->rank_skew = dr_share(merged.lost, merged.seconds);
     part->facts->ranks = out;
     part->facts->rank_count = count;

@@ -53,6 +53,10 @@ static double step_cpu_of(const struct dr_facts *facts)
         cpu -= or_else(facts->batch_cpu_mean, 0);
     if (facts->loader.workers)
         cpu -= or_else(facts->pin, 0) + watch_of(facts);
+    /* With a GPU, one thread at a time launches kernels, this one or autograd's: what others use then
+     * are OpenMP's threads, which spin until they are needed or give up. */
+    if (facts->has_gpu && !facts->loader.native)
+        cpu = fmin(cpu, facts->step - facts->wait);
     return fmax(cpu, 0);
 }
 
@@ -62,8 +66,10 @@ static double cpus_of(const struct dr_facts *facts)
 {
     const struct dr_limits *limits = &facts->limits;
     double cpus = limits->cpus;
-    if (dr_known(limits->cpus_machine) && limits->cpus >= limits->cpus_machine)
-        cpus = fmax(cpus - or_else(facts->cpus_busy_others, 0), or_else(facts->cpus_used, 0));
+    if (dr_known(limits->cpus_affinity)) { /* a quota leaves CPUs to others */
+        const double left = limits->cpus_affinity - or_else(facts->cpus_busy_others, 0);
+        cpus = fmin(cpus, fmax(left, or_else(facts->cpus_used, 0)));
+    }
     if (facts->rank_count > 1)
         cpus /= facts->rank_count;
     return dr_known(cpus) ? fmax(cpus, fmin(limits->cpus, 1)) : NAN;

@@ -15,9 +15,12 @@
 
 struct cpu {
     int stat;
-    struct dr_counter busy, stolen;
+    struct dr_counter busy, allowed_busy, stolen;
     struct dr_limits *limits;
     uint64_t looked_ns;
+    bool allowed[STAT_CPUS]; /* CPUs that any process of the run may use; `count` in number */
+    uint32_t count;
+    char text[STAT_ROOM];
 };
 
 static double machine_cpus(const char *root)
@@ -82,30 +85,56 @@ static bool cpu_open(void *state, const char *root, struct dr_limits *limits, st
     return true;
 }
 
-/* The command may be bound to fewer CPUs than this program (taskset, numactl, Slurm). */
+/* The command may be bound to fewer CPUs than this program (taskset, numactl, Slurm), and each of its
+ * ranks to others. */
 static void look_at_affinity(struct cpu *cpu, const struct dr_watched *watched)
 {
-    uint32_t most = 0;
+    bool allowed[STAT_CPUS] = {false};
+    uint32_t most = 0, count = 0;
     for (uint32_t k = 0; k < watched->processes && k < 32; k++) {
-        const uint32_t allowed = st_affinity_cpus(watched->process[k].pid);
-        most = allowed > most ? allowed : most;
+        const uint32_t own = st_affinity_add(watched->process[k].pid, allowed, STAT_CPUS);
+        most = own > most ? own : most;
     }
     if (!most)
         return;
-    cpu->limits->cpus_affinity = most;
+    for (uint32_t k = 0; k < STAT_CPUS; k++)
+        count += allowed[k];
+    if (memcmp(allowed, cpu->allowed, sizeof allowed)) {
+        memcpy(cpu->allowed, allowed, sizeof allowed);
+        cpu->allowed_busy.known = false;
+    }
+    cpu->count = count > most ? count : most;
+    cpu->limits->cpus_affinity = cpu->count;
     set_cpus(cpu->limits);
+}
+
+static void sample_busy(struct cpu *cpu, struct dr_tick *tick)
+{
+    const double seconds = dr_tick_seconds(tick);
+    const bool some = cpu->count && cpu->count < cpu->limits->cpus_machine;
+    /* the first line is enough if it is that of the CPUs we want */
+    if (!(some ? dr_file_whole(cpu->stat, cpu->text, sizeof cpu->text)
+               : dr_file_text(cpu->stat, cpu->text, 512)))
+        return;
+    double stolen;
+    const double busy = busy_cpu_seconds(cpu->text, &stolen);
+    tick->machine[DR_CPU_BUSY] = dr_counter_rate(&cpu->busy, busy, seconds);
+    tick->machine[DR_CPU_STOLEN] = dr_counter_rate(&cpu->stolen, stolen, seconds);
+    tick->machine[DR_CPU_ALLOWED] =
+        some ? dr_counter_rate(&cpu->allowed_busy,
+                               allowed_cpu_seconds(cpu->text, cpu->allowed, STAT_CPUS, cpu->count),
+                               seconds)
+             : tick->machine[DR_CPU_BUSY];
 }
 
 static void cpu_sample(void *state, struct dr_tick *tick, const struct dr_watched *watched)
 {
     struct cpu *cpu = state;
-    char text[512]; /* only the first line is needed */
-    if (dr_file_text(cpu->stat, text, sizeof text)) {
-        double stolen;
-        const double busy = busy_cpu_seconds(text, &stolen);
-        tick->machine[DR_CPU_BUSY] = dr_counter_rate(&cpu->busy, busy, dr_tick_seconds(tick));
-        tick->machine[DR_CPU_STOLEN] = dr_counter_rate(&cpu->stolen, stolen, dr_tick_seconds(tick));
+    if (tick->now_ns - cpu->looked_ns >= UINT64_C(1000000000)) {
+        cpu->looked_ns = tick->now_ns;
+        look_at_affinity(cpu, watched);
     }
+    sample_busy(cpu, tick);
     double ours = 0, system = 0;
     bool known = false;
     for (uint32_t k = 0; k < watched->processes; k++) {
@@ -119,10 +148,6 @@ static void cpu_sample(void *state, struct dr_tick *tick, const struct dr_watche
     if (known) {
         tick->machine[DR_CPU_OURS] = ours;
         tick->machine[DR_CPU_SYSTEM] = system;
-    }
-    if (tick->now_ns - cpu->looked_ns >= UINT64_C(1000000000)) {
-        cpu->looked_ns = tick->now_ns;
-        look_at_affinity(cpu, watched);
     }
 }
 

@@ -253,6 +253,7 @@ static void write_ranks(struct json *json, const struct dr_facts *facts)
         json_number(json, "stall_share", rank->stall_share);
         json_number(json, "wait_share", rank->wait_share);
         json_number(json, "wait_before_others", rank->wait_before_others);
+        json_number(json, "pace", rank->pace);
         json_close(json, '}');
     }
     json_close(json, ']');

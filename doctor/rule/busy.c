@@ -4,11 +4,11 @@
  */
 #include "doctor/rule/judge.h"
 
-/* Of the CPUs that others use, those that this run might have used. Where it may use only some of the
- * machine, others count only as far as the rest has no room for them, or if the run has to queue. */
+/* Of the CPUs that others use, those that this run might have used. Where its quota leaves some of them
+ * to others, these count only as far as the rest has no room for them, or if the run has to queue. */
 static double others_here(const struct dr_facts *f)
 {
-    const double outside = f->limits.cpus_machine - f->limits.cpus;
+    const double outside = f->limits.cpus_affinity - f->limits.cpus;
     if (!dr_above(outside, 0) || f->worker_run_queue >= DR_QUEUE_HIGH ||
         f->trainer_run_queue >= DR_QUEUE_HIGH)
         return f->cpus_busy_others;
@@ -41,9 +41,10 @@ void dr_say_busy(struct dr_verdict *out, const struct dr_case *c)
         DR_SAY(then, "on an idle one, about %s of each step would be waits for data",
                dr_share_text(&stall, idle));
     DR_SAY(out->busy,
-           "busy machine: other programs use %s of its %s CPUs, so these timings are theirs too; %s",
+           "busy machine: other programs use %s of %s %s CPUs, so these timings are theirs too; %s",
            dr_plain_text(&others, f->cpus_busy_others),
+           dr_below(f->limits.cpus_affinity, f->limits.cpus_machine) ? "this run's" : "its",
            dr_plain_text(&machine,
-                         dr_known(f->limits.cpus_machine) ? f->limits.cpus_machine : f->limits.cpus),
+                         dr_known(f->limits.cpus_affinity) ? f->limits.cpus_affinity : f->limits.cpus),
            then);
 }

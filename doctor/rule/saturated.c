@@ -26,8 +26,9 @@ static enum cure cure_of(const struct dr_case *c, struct dr_finding *out, enum d
         out->gain = (struct dr_range){NAN, NAN, NAN};
     const double least = cure == FEWER ? out->gain.mid * DR_GAIN_WORTH : 0;
     if (dr_above(f->limits.cpus_machine, f->limits.cpus)) {
-        const double free =
-            f->limits.cpus_machine - (dr_known(f->cpus_busy_others) ? f->cpus_busy_others : 0);
+        const double free = f->limits.cpus_machine -
+                            (dr_known(f->cpus_busy_others) ? f->cpus_busy_others : 0) -
+                            (dr_known(f->cpus_busy_elsewhere) ? f->cpus_busy_elsewhere : 0);
         const struct dr_plan wider = dr_plan_with_cpus(c, fmax(free, f->limits.cpus));
         dr_gain_by_cpus(c, &by_cpus, &wider);
         if (by_cpus.gain.mid > fmax(least, DR_GAIN_WORTH)) {

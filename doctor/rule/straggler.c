@@ -12,6 +12,16 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* The mean over all ranks but `except`, each of which could make its batches in this time; NaN. */
+static double pace_without(const struct dr_facts *f, const struct dr_rank_facts *except)
+{
+    double sum = 0, count = 0;
+    for (uint32_t i = 0; i < f->rank_count; i++)
+        if (&f->ranks[i] != except)
+            sum += f->ranks[i].pace, count++;
+    return count > 0 ? sum / count : NAN;
+}
+
 static void say_stoker(const struct dr_case *c, struct dr_finding *out)
 {
     dr_say_stoker(c, out,
@@ -25,6 +35,9 @@ static bool wanders(const struct dr_case *c, struct dr_finding *out)
 {
     const struct dr_facts *f = c->facts;
     if (!(f->rank_skew >= DR_STRAGGLER))
+        return false;
+    /* where no rank makes batches any faster, it is not their variation that costs time */
+    if (pace_without(f, NULL) >= DR_SAME_PACE * f->step)
         return false;
     out->weight = fmin(f->rank_skew, 0.95);
     DR_SAY(out->sentence,
@@ -67,6 +80,10 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     if (worst->stall_share < DR_STALL_MATTERS || !(worst->stall_share - middle >= DR_STRAGGLER) ||
         !(worst->stall_share >= DR_STRAGGLER_TIMES * middle))
         return wanders(c, out);
+    /* the others get their batches in time because they wait for this rank in the all-reduce, not
+     * because theirs are made faster */
+    if (pace_without(f, worst) >= DR_SAME_PACE * worst->pace)
+        return false;
     out->weight = worst->stall_share - middle;
     DR_SAY(out->sentence,
            "rank %d waits for data %.0f %% of the time, the others %.0f %%: all ranks run at its pace",

@@ -11,7 +11,9 @@
  *
  * Keys in process/PID: pid, parent, role (trainer, worker), rank, local_rank, world_size, argv, cwd,
  * python, torch, cuda.uuid, cuda.name, cuda.memory_peak, cuda.memory_total, cuda.capability, amp (0/1:
- * autocast was seen), tf32 (0/1), threads.torch, exit (code), worker.id, worker.loader; of loader N:
+ * autocast was seen), tf32 (0/1), threads.torch, exit (code), worker.id, worker.loader, worker.samples
+ * (digests of the first samples of an iterable dataset), worker.random (digest of the state from which a
+ * generator of random numbers was used first, and where it is); of loader N:
  * loader.N.class, .native (1: Stoker's engine makes the batches), .workers, .prefetch, .batch_size,
  * .pin_memory, .persistent, .in_order, .start_method, .drop_last, .batches (len), .samples (len of the
  * dataset), .dataset (class), .iterable, .shuffle, .batch_bytes, .file, .line, .source (the text of the

@@ -11,6 +11,7 @@
 
 #define DR_MACHINE_SIGNALS(X)                                                                           \
     X(CPU_BUSY, "cpu.busy", "cpus", "busy CPUs of this machine, used by any process, or stolen")        \
+    X(CPU_ALLOWED, "cpu.allowed", "cpus", "part of cpu.busy on the CPUs that the run may use")          \
     X(CPU_OURS, "cpu.ours", "cpus", "CPUs used by the processes of the run")                            \
     X(CPU_SYSTEM, "cpu.system", "cpus", "part of cpu.ours spent in the kernel")                         \
     X(CPU_THROTTLED, "cpu.throttled", "share",                                                          \
@@ -64,6 +65,7 @@
     X(BUSY_THREADS, "threads.busy", "", "threads that ran in this tick")                                \
     X(RSS, "rss", "bytes", "resident memory")                                                           \
     X(PRIVATE, "private", "bytes", "private memory of this process (sampled more and more rarely)")     \
+    X(SWAPPED, "swapped", "bytes", "memory that is swapped out (sampled once per second)")             \
     X(READ_STORAGE, "read.storage", "bytes/s", "read from storage (/proc/PID/io read_bytes)")           \
     X(READ_ASKED, "read.asked", "bytes/s",                                                              \
       "requested by read calls, including pipes and sockets (rchar)")                                   \

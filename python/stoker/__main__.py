@@ -86,8 +86,11 @@ def main() -> None:
     sys.argv[:] = arguments[is_module:]
     code, names = _module(sys.argv[0]) if is_module else _script(sys.argv[0])
     from ._base.traces import hide_ours
+    from ._engine import device_batches, gpu_queues
     from ._install import install
 
+    if not device_batches.refused(None):
+        gpu_queues.more_for_script()
     install()
     hide_ours()
     # It is not removed afterwards: threads, exit handlers and pickles that the script leaves behind need it.

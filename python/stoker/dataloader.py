@@ -140,6 +140,10 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
             and the first for the third before they are dropped (Stream.wait_stream); record_stream has no effect. For
             samples with several fields, the image and the first integer go to the GPU, and all others stay in CPU
             memory.
+        device_batches: With `pin_memory`, for images and labels that the engine makes: make them on the GPU to which the
+            script sends them, once it has sent the first eight, so that `.cuda()` and `.to("cuda")` copy them there. On the
+            CPU, such images are tensors whose bytes are fetched when they are used; everything else is as it was. Off by
+            default, unless STOKER_DEVICE_BATCHES=1 is set. `explain()` says where batches are made, and why.
         augment_on: Where images are resized, rotated, coloured and normalized: "cpu", "cuda", or "auto": on the device as
             far as it can. The bytes are the same.
         jpeg_hardware: Which JPEGs the decoders of `device` decode, if it has any; the CPU's threads decode the rest.
@@ -220,6 +224,7 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         order: Literal["stoker", "torch"] | None = None,
         snapshot_every_n_steps: int | None = None,
         device: Any = None,
+        device_batches: bool | None = None,
         augment_on: Literal["auto", "cpu", "cuda"] = "auto",
         pinned_limit: int | None = None,
         batch_transforms: Any = None,
@@ -289,6 +294,7 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         self.seed_by = seed_by
         self.on_error = on_error
         self.device = device
+        self.device_batches = device_batches
         self.error_limit = error_limit
         self.engines = None
         self.snapshot_every_n_steps = snapshot_every_n_steps
@@ -335,7 +341,7 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
     def _options_beyond_torch(self) -> dict[str, Any]:
         """Return the arguments that torch's DataLoader does not have, or has with other values, for frameworks that
         rebuild a loader from torch's attributes. Shares are left to their samplers."""
-        own = ("compile", "device", "error_limit", "on_error", "order", "seed", "seed_by", "snapshot_every_n_steps")
+        own = ("compile", "device", "device_batches", "error_limit", "on_error", "order", "seed", "seed_by", "snapshot_every_n_steps")
         options = {name: getattr(self, name) for name in (*own, *ENGINE_ONLY)}
         if self._native is not None:
             names = ("num_workers", "prefetch_factor", "persistent_workers")

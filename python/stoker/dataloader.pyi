@@ -49,6 +49,7 @@ class _Options(TypedDict, total=False):
     pixel_limit: int | None
     # device and output
     device: Any
+    device_batches: bool | None
     augment_on: Literal["auto", "cpu", "cuda"]
     jpeg_hardware: Literal["known", "all", "off"]
     engines: Literal["known", "all", "off"] | None

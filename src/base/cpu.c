@@ -191,7 +191,7 @@ uint64_t st_cgroup_memory(const char *root)
     return least;
 }
 
-uint32_t st_affinity_cpus(int process)
+uint32_t st_affinity_add(int process, bool *allowed, uint32_t room)
 {
     /* A machine may have more CPUs than the fixed-size cpu_set_t holds. */
     for (int cpus = 1024; cpus <= 1 << 20; cpus *= 4) {
@@ -201,6 +201,8 @@ uint32_t st_affinity_cpus(int process)
         const size_t bytes = CPU_ALLOC_SIZE(cpus);
         if (sched_getaffinity(process, bytes, set) == 0) {
             const int count = CPU_COUNT_S(bytes, set);
+            for (uint32_t k = 0; k < room && k < (uint32_t)cpus; k++)
+                allowed[k] |= CPU_ISSET_S(k, bytes, set) != 0;
             CPU_FREE(set);
             return count > 0 ? (uint32_t)count : 1;
         }
@@ -209,8 +211,12 @@ uint32_t st_affinity_cpus(int process)
     if (process)
         return 0;
     const long online = sysconf(_SC_NPROCESSORS_ONLN);
+    for (long k = 0; k < online && k < (long)room; k++)
+        allowed[k] = true;
     return online > 0 ? (uint32_t)online : 1;
 }
+
+uint32_t st_affinity_cpus(int process) { return st_affinity_add(process, NULL, 0); }
 
 uint32_t st_cpu_count(void)
 {

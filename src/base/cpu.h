@@ -26,6 +26,9 @@ const char *st_cpu_level_name(enum st_cpu_level level);
 uint32_t st_cpu_count(void);
 /* CPUs in the affinity mask of a process (0: this one); 0 if that process does not exist. */
 uint32_t st_affinity_cpus(int process);
+/* The same, and sets allowed[k] for each of them whose number is k < room; leaves the others as they
+ * are. */
+uint32_t st_affinity_add(int process, bool *allowed, uint32_t room);
 /* Number of processes that a launcher (torchrun) has started on this host, from LOCAL_WORLD_SIZE; 1 if
  * not set. */
 uint32_t st_local_processes(void);

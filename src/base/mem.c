@@ -14,6 +14,7 @@ enum {
     OVERSHOOT = 64,
     GRAIN = 64 * 1024,
     LARGE = 1 << 20, /* bytes: pages of its own */
+    HUGE = 4 << 20,  /* bytes: huge pages, of which there is a whole one wherever the block begins */
     ROUND = 64,      /* uses after which what was too large for all of them shrinks */
 };
 
@@ -69,7 +70,7 @@ void st_pages_free(void *pages, uint64_t bytes)
  * again. */
 static void *uncounted_new(uint64_t bytes)
 {
-    return bytes >= LARGE ? st_pages_new(bytes, false) : st_alloc_aligned(bytes);
+    return bytes >= LARGE ? st_pages_new(bytes, bytes >= HUGE) : st_alloc_aligned(bytes);
 }
 
 static void uncounted_free(void *block, uint64_t bytes)

@@ -221,6 +221,7 @@ bool st_row_changes_finish(const struct st_row_changes *changes, struct st_arena
     for (int32_t y = 0; y < pixels->height; y++) {
         st_view_ahead(pixels, y);
         change_all(changes, row.data, st_row(pixels, y), row.width);
+        st_finish_ahead(finish, flip, y + ST_ROWS_AHEAD, ST_ALL_OF_IT, place);
         st_finish_row(finish, kernels, row.data, mirror, flip, y, place);
     }
     return true;

@@ -286,7 +286,7 @@ static inline void sample_open(struct sample *s, enum sample_kind kind)
     }
     for (int i = 0; i < 4; i++)
         s->ranks[i] = (struct dr_rank_facts){i, s->facts.step, s->facts.stall_share * (i == 2 ? 1 : 0.2),
-                                             s->facts.wait_share, i == 2 ? 0.8 : 0.07};
+                                             s->facts.wait_share, i == 2 ? 0.8 : 0.07, 0.02};
     s->facts.ranks = s->ranks;
     s->facts.rank_count = kind == SAMPLE_FAST ? 4 : 0;
     if (kind == SAMPLE_FAST) {

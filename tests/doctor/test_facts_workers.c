@@ -79,7 +79,7 @@ static void test_workers(void)
     made.run.tick_ns = made.tick_ns;
     made.run.machine = (struct dr_table){TICKS, DR_MACHINE_COUNT, made.machine};
     made.run.limits.cpus = 8;
-    made.run.limits.cpus_machine = 16;
+    made.run.limits.cpus_affinity = made.run.limits.cpus_machine = 16;
     static const struct dr_threads threads[] = {{"python", 1, 1}, {"openblas", 15, 2}};
     made.process[2].threads = threads, made.process[2].thread_names = 2;
     trainer->watch_spent_ns = 20 * MS;
@@ -131,6 +131,12 @@ static void test_workers(void)
     dr_simulate(&outcome, &trace, &plan);
     ok(outcome.step.mid > 0.0699 && outcome.step.mid < 0.075,
        "without the run queue the step is the training's own (%.4f)", outcome.step.mid);
+    for (uint32_t k = 0; k < TICKS; k++)
+        made.machine[k * DR_MACHINE_COUNT + DR_CPU_ALLOWED] = 3.5;
+    made.run.limits.cpus = made.run.limits.cpus_affinity = 4;
+    ok(!judge(-1) && near(facts.cpus_busy_others, 0.5) && near(facts.cpus_busy_elsewhere, 1.5),
+       "bound to some CPUs: what others do on the rest of them is not theirs");
+    ok(dr_trace_of(&trace, &plan, &facts) && near(plan.cpus, 3.5), "nor taken from them");
 }
 
 static void test_ranks(void)
@@ -152,6 +158,8 @@ static void test_ranks(void)
     ok(facts.ranks[1].wait_before_others == 1 && facts.ranks[0].wait_before_others == 0,
        "the one that the others wait for");
     ok(near(facts.rank_skew, 0.28), "what that costs all of them (%.3f)", facts.rank_skew);
+    ok(!judge(-1) && facts.trainer->rank == 1 && isnan(facts.ranks[1].pace),
+       "without a choice, the one that waits the longest");
     begin();
     made.run.processes = 0;
     for (int rank = 0; rank < 2; rank++) { /* by turns, ten steps each */
@@ -161,8 +169,17 @@ static void test_ranks(void)
             step(trainer, k, k / 10 % 2 == (uint32_t)rank ? 30 * MS : 2 * MS,
                  k / 10 % 2 == (uint32_t)rank ? 70 * MS : 98 * MS);
         end_epoch(trainer);
+        say(trainer, "loader.0.workers", "2");
     }
-    ok(!judge(-1) && near(facts.rank_skew, 0.28) &&
+    for (int rank = 0; rank < 2; rank++) {
+        struct dr_process *worker = new_process(DR_WORKER, -1, 0);
+        worker->trainer = rank;
+        event(worker, DR_FETCH, 2000 * MS, rank ? 40 * MS : 80 * MS, 0, 0, 8, 0);
+        event(worker, DR_FETCH, 2100 * MS, 900 * MS, 0, 1, 8, 0); /* of another loader */
+    }
+    ok(!judge(-1) && near(facts.ranks[0].pace, 0.04) && near(facts.ranks[1].pace, 0.02),
+       "how fast the workers of each rank make batches");
+    ok(near(facts.rank_skew, 0.28) &&
            fabs(facts.ranks[0].stall_share - facts.ranks[1].stall_share) < 0.02,
        "the same when they take turns (%.3f)", facts.rank_skew);
 }

@@ -6,6 +6,7 @@
 #include "tap.h"
 
 #include <math.h>
+#include <sched.h>
 #include <unistd.h>
 
 static struct dr_limits limits;
@@ -98,6 +99,44 @@ static void check_cpu(void)
     tick(&dr_probe_cpu, state, &nobody);
     ok(isnan(machine[DR_CPU_STOLEN]), "a kernel that does not say what is stolen");
     finish(&dr_probe_cpu, state);
+}
+
+/* What goes on on CPUs that the run may not use is not its affair. */
+static void check_affinity(void)
+{
+    double row[DR_PROCESS_COUNT] = {[DR_P_ON_CPU] = 0.5, [DR_P_SYSTEM] = 0};
+    const struct dr_process process = {.pid = getpid(), .table = {1, DR_PROCESS_COUNT, row}};
+    const struct dr_watched one = {&process, &(uint32_t){1}, 1};
+    const long hertz = sysconf(_SC_CLK_TCK);
+    cpu_set_t before, single;
+    int cpu = 0;
+    if (sched_getaffinity(0, sizeof before, &before)) {
+        skip("bound to one CPU", "the affinity of this process is not known");
+        return;
+    }
+    while (cpu < CPU_SETSIZE - 1 && !CPU_ISSET(cpu, &before))
+        cpu++;
+    CPU_ZERO(&single);
+    CPU_SET(cpu, &single);
+    if (sched_setaffinity(0, sizeof single, &single)) {
+        skip("bound to one CPU", "the affinity of this process cannot be changed");
+        return;
+    }
+    char text[256];
+    put("/sys/devices/system/cpu/online", "0-1023\n");
+    snprintf(text, sizeof text, "cpu 100 0 0 1000\ncpu%d 10 0 0 500\ncpu%d 90 0 0 500\nintr 1\n", cpu, cpu + 1);
+    put("/proc/stat", text);
+    void *state = begin(&dr_probe_cpu);
+    tick(&dr_probe_cpu, state, &one);
+    ok(limits.cpus_affinity == 1 && isnan(machine[DR_CPU_ALLOWED]), "bound to one CPU");
+    snprintf(text, sizeof text, "cpu %ld 0 0 1000\ncpu%d %ld 0 0 500\ncpu%d %ld 0 0 500\nintr 1\n",
+             100 + 10 * hertz, cpu, 10 + hertz, cpu + 1, 90 + 9 * hertz);
+    put("/proc/stat", text);
+    tick(&dr_probe_cpu, state, &one);
+    ok(near(machine[DR_CPU_BUSY], 10) && near(machine[DR_CPU_ALLOWED], 1),
+       "10 CPUs of the machine are busy, of those that the run may use one");
+    finish(&dr_probe_cpu, state);
+    sched_setaffinity(0, sizeof before, &before);
 }
 
 static void check_cgroup(void)
@@ -352,11 +391,24 @@ static void test_others(void)
        "old kernels count less");
     ok(isnan(busy_cpu_seconds("intr 1 2 3", NULL)) && isnan(busy_cpu_seconds("cpu  10 2\n", NULL)),
        "any other text says nothing");
-    ok(others_text(text, sizeof text, 1.5, 4) && strstr(text, "1.5 of this machine's 4 CPUs"), "%s", text);
-    ok(!others_text(text, sizeof text, 0.9, 4) && !others_text(text, sizeof text, NAN, 4),
+    const bool allowed[] = {false, true, false, true};
+    const char *const each = "cpu  9 9 9 9\ncpu0 1 1 1 100\ncpu1 10 2 3 400\ncpu2 7 7 7 7\ncpu3 20 0 0 9\nintr 1\n";
+    ok(allowed_cpu_seconds(each, allowed, 4, 2) * hertz == 35, "the CPUs that may be used, by their lines");
+    ok(isnan(allowed_cpu_seconds(each, allowed, 4, 3)) && isnan(allowed_cpu_seconds(each, allowed, 3, 2)) &&
+           isnan(allowed_cpu_seconds("cpu  1 1 1 1\n", allowed, 4, 2)) &&
+           isnan(allowed_cpu_seconds("cpu  1 1 1 1\ncpu1 1 1 1 1\ncpu3 2", allowed, 4, 2)),
+       "not known unless all of them are there");
+    ok(others_text(text, sizeof text, &(struct others){1.5, 4, 4}) && strstr(text, "1.5 of the 4 CPUs"), "%s",
+       text);
+    ok(!others_text(text, sizeof text, &(struct others){0.9, 4, 4}) &&
+           !others_text(text, sizeof text, &(struct others){NAN, 4, 4}),
        "a few percent, and what is unknown, are not mentioned");
-    const double others = cpus_of_others();
-    ok(isnan(others) || others >= 0, "others of this machine: %.2f", others);
+    ok(!others_text(text, sizeof text, &(struct others){3, 16, 2}) &&
+           others_text(text, sizeof text, &(struct others){15, 16, 2}),
+       "a quota of 2 CPUs leaves 14 to others");
+    const struct others others = cpus_of_others();
+    ok((isnan(others.used) || others.used >= 0) && others.allowed >= 1 && others.paid <= others.allowed,
+       "others of this machine: %.2f", others.used);
 }
 
 int main(void)
@@ -368,6 +420,7 @@ int main(void)
     memcpy(made, root, sizeof made);
     check_nothing();
     check_cpu();
+    check_affinity();
     check_cgroup();
     check_psi();
     check_memory();

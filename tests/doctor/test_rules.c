@@ -268,6 +268,14 @@ static void test_ranks(void)
     dr_judge(v, &f);
     ok(v->kind == DR_DATA_BOUND && !strcmp(first(v), "ST225") && strstr(v->sentence, "ranks wait 46 %"),
        "a rank that waits for another one is data-bound: %s", v->sentence);
+    healthy(&f);
+    run_of(&f, 1, 0.3, 0.05, 0.1);
+    spread_ranks(&f, f.stall_share);
+    for (int i = 0; i < 4; i++)
+        f.ranks[i].pace = 0.3 * (i == 2 ? 1 : 0.95);
+    dr_judge(v, &f);
+    ok(!has(v, "ST225") && !strcmp(first(v), "ST203") && is_sound(v),
+       "ranks that are all slow hide their waits in the all-reduce: %s", first(v));
 }
 
 /* On a busy machine, torch's own three threads are all seen at work in most ticks. */
@@ -311,7 +319,7 @@ static void test_tiny(void)
     f.batch_cpu_least = 0.5 * f.batch_cpu_mean, f.own_least = 0.5 * f.compute;
     dr_judge(v, &f);
     const struct dr_range best = v->finding[0].gain;
-    ok(fabs(best.low - shared.low) < 1e-9 && best.mid > 1.3 * shared.mid && best.high > 1.2 * best.mid &&
+    ok(fabs(best.low - shared.mid) < 0.1 * (shared.mid - 1) && best.mid > 1.3 * shared.mid && best.high > 1.2 * best.mid &&
            best.high <= v->ceiling && is_sound(v),
        "the best times: %.2f (%.2f to %.2f)", best.mid, best.low, best.high);
     f.trainer_cpus = f.trainer_on_cpu = f.main_cpu_in_next / f.step;

@@ -116,7 +116,7 @@ static void test_texts(void)
         if (dr_rule_find(r->code) != r || dr_rule_find(r->name) != r)
             unique = false;
     }
-    ok(count == 43 && unique && ordered, "%zu rules, each code and name once, in order", count);
+    ok(count == 47 && unique && ordered, "%zu rules, each code and name once, in order", count);
     ok(full, "every text is there");
     ok(known, "what rules need is what a full run has");
     ok(!dr_rule_find("ST999") && dr_rule_find("st206") == dr_rule_find("thread-storm"),

@@ -78,7 +78,10 @@ static void test_busy(void)
     ok(strstr(screen, "BUSY") && strstr(screen, "BUSY") < strstr(screen, "VERDICT"), "is said first");
     f.limits.cpus_machine = 64;
     dr_judge(v, &f);
-    ok(!*v->busy, "others that have CPUs of their own do not count");
+    ok(*v->busy && strstr(v->busy, "5 of this run's 8 CPUs"), "so it is where all have the same CPUs: %s", v->busy);
+    f.limits.cpus_affinity = 64, f.limits.cpus_quota = 8;
+    dr_judge(v, &f);
+    ok(!*v->busy, "others do not count where a quota leaves CPUs to them");
     f.worker_run_queue = 0.2;
     dr_judge(v, &f);
     ok(*v->busy, "unless there are waits for a CPU");
@@ -176,6 +179,10 @@ static void test_spinning(void)
     run_of(&f, 0, 0.25, 0.97, 0.1);
     f.limits.cpus = f.limits.cpus_machine = 4;
     f.trainer_cpus = 3.6, f.trainer_on_cpu = 0.95;
+    dr_judge(v, &f);
+    ok(!strcmp(first(v), "ST202") && v->finding[0].gain.mid > 2.5,
+       "nor what spins while the training thread launches kernels: %.2f", v->finding[0].gain.mid);
+    f.has_gpu = false;
     dr_judge(v, &f);
     const double blind = v->finding[0].gain.mid;
     f.helpers_cpu = 0.8;

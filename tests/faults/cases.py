@@ -23,6 +23,7 @@ class Case:
     lifted: bool = False  # the advice lifts the limits
     advised_limits: tuple[str, ...] | None = None  # limits after the advice, where some stay
     cold: tuple[str, ...] = ()  # data that must not be in the page cache
+    made: tuple[str, ...] = ()  # data that must be there before the first run
     latency_ms: float = 0  # of the HTTP server that the program reads from
     ranks: int = 1
     gain: bool = True  # the advice makes training faster; without it, it prevents a failure
@@ -30,6 +31,7 @@ class Case:
     gpu: bool = False
     control: bool = False
     short: tuple[str, ...] = ()  # further arguments in the short form, which only open cases may be in
+    also: tuple[frozenset[str], ...] = ()  # of further causes, planted beside it
     short_codes: frozenset[str] = frozenset()  # what it may also be called there, where other tests run beside it
     held_out: bool = field(default=False, compare=False)
 

@@ -3,7 +3,8 @@
 
 The truth follows from the numbers that are drawn: with batches of `work_ms` per sample in W workers, a step of `step_ms`
 waits if and only if a batch takes longer than W steps. What lies near the limit is not drawn. The remedy is another
-number of workers, or the same program without what is planted.
+number of workers, or the same program without what is planted. What cannot be given a time (opening archives, decoding)
+is drawn so large that it is late on any machine.
 """
 
 from __future__ import annotations
@@ -13,115 +14,315 @@ import random
 
 from cases import Case
 
-DATASETS = ("map", "dict", "batched", "files", "stream")
+MAPS = (
+    "map", "dicts", "batched", "files", "arrays", "mapped", "members", "table", "words", "records", "transformed", "subset",
+    "joined",
+)  # fmt: skip
+STREAMS = ("stream", "shards")
+DATASETS = (*MAPS, *STREAMS)
+STORES = {
+    "files": "drawn_texts", "shards": "drawn_texts", "arrays": "drawn_arrays", "mapped": "drawn_rows", "members": "drawn_zip",
+    "table": "drawn_table", "shared": "drawn_bytes", "reopened": "drawn_large_zip", "photographs": "drawn_photographs_4000",
+    "compressed": "drawn_gzip",
+}  # fmt: skip
 STEPS = 120
+GAINLESS = ("duplicates", "seeds", "handle")  # what mends them makes nothing faster
 
 
-def _case(name: str, codes: str, advice: str, settings: dict, remedy: dict | None, **more: object) -> Case:
-    def words(values: dict) -> tuple[str, ...]:
-        return tuple(
-            word for key, value in values.items() if value is not False
-            for word in ([f"--{key}"] if value is True else [f"--{key}", str(value)])
-        )  # fmt: skip
+class Drawn:
+    """What a cause adds to the settings of a program; `mended` is the difference that the remedy makes."""
 
-    advised = None if remedy is None else words({**settings, **remedy})
-    return Case(name, "generated.py", frozenset(codes.split()), advice, words(settings), advised, **more)
+    def __init__(self, codes: str, advice: str, mended: dict, *also: str, **settings: object):
+        self.codes, self.advice, self.mended, self.also, self.settings = codes, advice, mended, also, settings
 
 
-def _in_time(draw: random.Random, settings: dict) -> dict:
-    """Workers whose batches wait for the step, not the other way round."""
-    workers = draw.randint(1, 4)
-    batch = settings["step-ms"] * workers * draw.uniform(0.2, 0.5)
-    return {"num_workers": workers, "work_ms": batch / settings["batch-size"]}
+FIXED = {"fixed": True}
 
 
-def _late(draw: random.Random, settings: dict, workers: int) -> float:
-    """Milliseconds of a sample, such that these workers (0: none) are too few by far."""
-    return settings["step-ms"] * max(workers, 1) * draw.uniform(1.6, 3.5) / settings["batch-size"]
+class Draw:
+    """The random numbers of one program, and its settings so far."""
+
+    def __init__(self, seed: int, number: int, cpus: int):
+        self.random = random.Random(f"{seed} {number}")
+        self.cpus = cpus
+        self.step = round(self.random.uniform(12, 40), 1)
+        self.batch = self.random.choice((2, 4, 8, 16))
+
+    def between(self, low: float, high: float) -> float:
+        return self.random.uniform(low, high)
+
+    def ready(self) -> dict:
+        """Workers whose batches wait for the step, not the other way round."""
+        workers = self.random.randint(1, 4)
+        work = self.random.choice(("sleep", "sleep", "cpu"))
+        at_once = min(workers, self.cpus) if work == "cpu" else workers
+        took = self.step * at_once * self.between(0.15, 0.4)
+        return {"num_workers": workers, "work": work, "work_ms": took / self.batch}
+
+    def late(self, workers: int, work: str = "sleep", least: float = 1.6, most: float = 3.5) -> dict:
+        """Too few workers (0: none) by far."""
+        took = self.step * max(workers, 1) * self.between(least, most)
+        return {"num_workers": workers, "work": work, "work_ms": took / self.batch}
+
+    def enough(self, slow: dict) -> dict:
+        """Workers for which such batches are in time, or as many as there are CPUs."""
+        workers = math.ceil(1.3 * slow["work_ms"] * self.batch / self.step)
+        return {"num_workers": min(workers, self.cpus) if slow["work"] == "cpu" else workers}
 
 
-def _workers_for(settings: dict) -> int:
-    return math.ceil(1.3 * settings["work_ms"] * settings["batch-size"] / settings["step-ms"])
+def _none(draw):
+    return Drawn("", "more workers", {"num_workers": 6}, **draw.ready())
 
 
-def _none(draw, settings):
-    return "", "more workers", _in_time(draw, settings), {"num_workers": 6}
+def _prefetched(draw):
+    return Drawn("", "more workers", {"num_workers": 6}, **draw.ready(), prefetch_factor=draw.random.choice((4, 8)))
 
 
-def _serial(draw, settings):
-    slow = {"num_workers": 0, "work_ms": _late(draw, settings, 0)}
-    return "ST202", "workers", slow, {"num_workers": _workers_for({**settings, **slow})}
+def _epochs(draw):
+    return Drawn("", "more workers", {"num_workers": 5}, **draw.ready(), persistent=True, steps=30, epochs=5)
 
 
-def _few(draw, settings):
-    workers = draw.randint(1, 3)
-    slow = {"num_workers": workers, "work_ms": _late(draw, settings, workers)}
-    return "ST203", "more workers", slow, {"num_workers": _workers_for({**settings, **slow})}
+def _serial(draw):
+    slow = draw.late(0, draw.random.choice(("sleep", "cpu")))
+    return Drawn("ST202", "workers", draw.enough(slow), **slow)
 
 
-def _lock(draw, settings):
-    held = settings["step-ms"] / settings["batch-size"] * draw.uniform(1.8, 3)  # one holds it at a time
-    return "ST231", "no lock", {"num_workers": 4, "work_ms": held}, {"fixed": True}
+def _few(draw):
+    work = draw.random.choice(("sleep", "sleep", "cpu"))
+    slow = draw.late(draw.random.randint(1, draw.cpus - 1 if work == "cpu" else 3), work)
+    return Drawn("ST203", "more workers", draw.enough(slow), **slow)
 
 
-def _sampler(draw, settings):
-    cost = settings["step-ms"] * draw.uniform(0.4, 1.5)
-    return "ST230", "a quick sampler", {**_in_time(draw, settings), "dataset": "map", "cost_ms": cost}, {"fixed": True}
+def _feeder(draw):
+    slow = draw.late(draw.random.randint(0, 2))
+    return Drawn("ST202 ST203", "more workers", draw.enough(slow), **slow, cause="feeder")
 
 
-def _collate(draw, settings):
-    cost = settings["step-ms"] * draw.uniform(2.5, 4)  # of two CPUs
-    small = {"num_workers": 2, "work_ms": 0.02, "cost_ms": cost}
-    return "ST229 ST204", "a quick collate_fn", small, {"fixed": True}
+def _children(draw):
+    slow = draw.late(draw.random.randint(1, 3), least=2.2)
+    return Drawn("ST203", "more workers", draw.enough(slow), **slow, cause="children", dataset="map")
 
 
-def _garbage(draw, settings):
-    return "ST307", "no gc.collect()", {**_in_time(draw, settings), "objects": draw.randint(10, 30) * 20_000}, {"fixed": True}
+def _spin(draw):
+    slow = {"num_workers": 0, "work": "sleep", "work_ms": draw.step * draw.between(1.2, 2.5) / draw.batch, "threads": draw.cpus}
+    return Drawn("ST202", "workers", draw.enough(slow), **slow, cause="spin", dataset="products")
 
 
-def _each(code: str, advice: str):
-    def rule(draw, settings):
-        cost = settings["step-ms"] * draw.uniform(0.5, 2)
-        return code, advice, {**_in_time(draw, settings), "cost_ms": cost}, {"fixed": True}
+def _locked(cause: str):
+    def rule(draw):
+        held = draw.step / draw.batch * draw.between(1.8, 3)  # one holds it at a time
+        workers = draw.random.randint(3, 5)
+        return Drawn("ST231", "no lock", FIXED, num_workers=workers, work_ms=held, cause=cause)
 
     return rule
 
 
-def _rarely(draw, settings):
-    cost = settings["step-ms"] * draw.uniform(8, 14)
-    often = {**_in_time(draw, settings), "cost_ms": cost, "every": draw.randint(8, 14), "cause": "logging"}
-    return "ST306", "not in the loop", often, {"fixed": True}
+def _sampling(cause: str):
+    def rule(draw):
+        cost = draw.step * draw.between(0.4, 1.5)
+        kind = draw.random.choice(MAPS)
+        return Drawn("ST230", "a quick sampler", FIXED, **draw.ready(), cause=cause, dataset=kind, cost_ms=cost)
+
+    return rule
 
 
-def _respawn(draw, settings):
-    short = {"steps": 15, "epochs": 8, "start_ms": draw.randint(200, 500), **_in_time(draw, settings)}
-    return "ST214", "persistent_workers", short, {"persistent": True}
+def _busy(draw) -> float:
+    """CPU time of a batch that is too much for all CPUs."""
+    return draw.step * draw.cpus * draw.between(1.3, 2)
 
 
-CAUSES = {
-    "none": _none, "serial": _serial, "few": _few, "lock": _lock, "sampler": _sampler, "collate": _collate, "gc": _garbage,
-    "save": _each("ST308", "save rarely"), "validation": _each("ST309", "validate rarely"),
-    "logging": _each("ST310", "log rarely"), "rarely": _rarely, "respawn": _respawn,
+def _collate(draw):
+    return Drawn("ST229", "a quick collate_fn", FIXED, num_workers=draw.cpus, work_ms=0.02, cost_ms=_busy(draw), cause="collate")
+
+
+def _augment(draw):
+    cost = _busy(draw) / draw.batch
+    return Drawn("ST226", "a cheap transform", FIXED, num_workers=draw.cpus, work_ms=0.02, cost_ms=cost,
+                 cause="augment", dataset="transformed")  # fmt: skip
+
+
+def _crowd(draw):
+    """More workers than CPUs, all of which compute."""
+    work = _busy(draw) / draw.batch
+    return Drawn("ST204", "less work", {"work_ms": work / 4}, num_workers=draw.cpus * draw.random.randint(3, 4),
+                 work="cpu", work_ms=work, steps=200)  # fmt: skip
+
+
+def _heavy(code: str, cause: str, kind: str, batch: int):
+    """A store whose own cost is far above the step."""
+
+    def rule(draw):
+        return Drawn(code, "another store", FIXED, num_workers=draw.cpus, work_ms=0.01, cause=cause, dataset=kind, batch=batch,
+                     step=12.0, steps=60)  # fmt: skip
+
+    return rule
+
+
+def _remote(draw):
+    workers = draw.random.randint(1, 3)
+    latency = draw.step * workers * draw.between(1.8, 3) / draw.batch
+    needed = math.ceil(1.3 * latency * draw.batch / draw.step)
+    return Drawn("ST209", "more requests at once", {"num_workers": needed}, num_workers=workers, work_ms=0.0,
+                 dataset="remote", latency=latency)  # fmt: skip
+
+
+def _storm(draw):
+    return Drawn("ST206", "one thread in each worker", FIXED, num_workers=draw.cpus, work_ms=0.0, cause="storm", dataset="products",
+                 threads=4 * draw.cpus, batch=16, step=12.0)  # fmt: skip
+
+
+def _tiny(draw):
+    kind = draw.random.choice(("map", "dicts", "records"))
+    return Drawn("ST220", "no workers", {"num_workers": 0}, num_workers=2, work_ms=0.0, batch=8, step=0.0, steps=3000, dataset=kind)
+
+
+def _objects(draw):
+    return Drawn("ST215", "one tensor", FIXED, num_workers=2, work_ms=0.0, cause="objects", dataset="objects", batch=16, step=15.0)
+
+
+def _gil(draw):
+    settings = {"num_workers": 2, "work_ms": 0.01, "step": 12.0, "batch": 8, "dataset": "map"}
+    return Drawn("ST224", "no such thread", FIXED, **settings, cause="gil")
+
+
+def _one_late(draw):
+    """One batch in so many takes as long as many steps; all together would be in time."""
+    workers, every = 4, draw.random.randint(14, 22)
+    late = draw.step * draw.between(9, 12)
+    usual = draw.step * workers * 0.15
+    return Drawn("ST212", "prefetch_factor=8", {"prefetch_factor": 8}, num_workers=workers, work_ms=usual / draw.batch,
+                 late_ms=late / draw.batch, every=every, cause="one_late", dataset=draw.random.choice(("map", "dicts", "files")),
+                 steps=200)  # fmt: skip
+
+
+def _uneven(draw):
+    workers = draw.random.randint(3, 4)  # the first one has 76 % of the batches: with two workers, it would hardly be late
+    work = draw.step * workers * draw.between(0.7, 0.8) / draw.batch
+    return Drawn("ST232", "equal shards", FIXED, num_workers=workers, work_ms=work, cause="uneven",
+                 dataset=draw.random.choice(STREAMS), steps=160)  # fmt: skip
+
+
+def _duplicates(draw):
+    ready = {**draw.ready(), "num_workers": draw.random.randint(2, 4), "work": "sleep"}
+    return Drawn("ST233", "a split by get_worker_info", FIXED, **ready, cause="duplicates", dataset=draw.random.choice(STREAMS))
+
+
+def _seeds(draw):
+    ready = {**draw.ready(), "num_workers": draw.random.randint(2, 4), "work": "sleep"}
+    return Drawn("ST234", "a generator for each worker", {}, **ready, dataset="noisy")
+
+
+def _handle(draw):
+    return Drawn("ST221", "open it in the worker", {}, **draw.ready(), dataset="shared")
+
+
+COSTS = {
+    "save": ("ST308", "save rarely"), "save_arrays": ("ST308", "save rarely"), "validation": ("ST309", "validate rarely"),
+    "logging": ("ST310", "log rarely"), "gc": ("ST307", "no gc.collect()"),
 }  # fmt: skip
 
 
-def draw_case(seed: int, number: int) -> Case:
-    """The same for the same seed and number, however many are drawn."""
-    draw = random.Random(f"{seed} {number}")
-    cause = draw.choice([*CAUSES, "none", "none"])  # healthy programs are what most are
+def _price(draw, cause: str, low: float, high: float) -> dict:
+    """Settings with which this work takes about so many steps' time; saving is faster than that where disks are."""
+    if cause == "gc":
+        return {"objects": int(draw.step * 12_000 * draw.between(low, high))}
+    return {"cost_ms": draw.step * draw.between(low, high)}
+
+
+def _each(cause: str):
+    def rule(draw):
+        code, advice = COSTS[cause]
+        return Drawn(code, advice, FIXED, **draw.ready(), **_price(draw, cause, 0.8, 2), cause=cause)
+
+    return rule
+
+
+def _rarely(cause: str):
+    def rule(draw):
+        price = {"cost_ms": draw.step * draw.between(8, 14)}
+        return Drawn("ST306", "not in the loop", FIXED, **draw.ready(), **price, every=draw.random.randint(8, 14), cause=cause)
+
+    return rule
+
+
+def _respawn(draw):
+    start = draw.random.randint(200, 500)
+    return Drawn("ST214", "persistent_workers", {"persistent": True}, **draw.ready(), steps=15, epochs=8, start_ms=start)
+
+
+def _rank_slow(draw):
+    quick = draw.step * 0.2 / draw.batch
+    slow = draw.step * draw.between(1.8, 3) / draw.batch
+    return Drawn("ST225", "equal data", {"slow_ms": quick}, num_workers=1, work_ms=quick, slow_ms=slow, ranks=2)
+
+
+def _ranks_slow(draw):
+    slow = draw.late(1, least=1.8)
+    mended = draw.enough(slow)
+    return Drawn("ST203", "more workers", mended, **slow, slow_ms=slow["work_ms"], ranks=2)
+
+
+def _two(draw):
+    """A loader that is late even for a step with work of its own."""
+    cost = draw.random.choice(list(COSTS))
+    price = _price(draw, cause=cost, low=0.8, high=1.5)
+    whole = draw.step * draw.between(3.2, 4)
+    kind = draw.random.choice(("serial", "few", "flock", "sampler"))
+    if kind == "sampler":
+        first = {**draw.ready(), "work": "sleep", "dataset": draw.random.choice(MAPS), "cost_ms": draw.step * draw.between(0.8, 1.2)}
+        price = {**price, "cost_ms": first.pop("cost_ms")}
+        return Drawn("ST230", "both", FIXED, COSTS[cost][0], **first, **price, cause=f"{cost}+sampler")
+    workers = {"serial": 0, "few": draw.random.randint(1, 3), "flock": 4}[kind]
+    work = whole * (1 if kind == "flock" else max(workers, 1)) / draw.batch
+    code = {"serial": "ST202", "few": "ST203", "flock": "ST231"}[kind]
+    causes = f"{cost}+flock" if kind == "flock" else cost
+    return Drawn(code, "both", FIXED, COSTS[cost][0], num_workers=workers, work_ms=work, **price, cause=causes)
+
+
+CAUSES = {
+    "none": _none, "prefetched": _prefetched, "epochs": _epochs, "serial": _serial, "few": _few, "feeder": _feeder,
+    "children": _children, "spin": _spin, "flock": _locked("flock"), "lockf": _locked("lockf"), "mutex": _locked("mutex"),
+    "sqlite": _locked("sqlite"), "sampler": _sampling("sampler"), "batchsampler": _sampling("batch_sampler"),
+    "collate": _collate, "augment": _augment, "crowd": _crowd, "archive": _heavy("ST235", "archive", "reopened", 4),
+    "photographs": _heavy("ST227", "photographs", "photographs", 2), "decompress": _heavy("ST228", "decompress", "compressed", 8),
+    "remote": _remote, "storm": _storm, "tiny": _tiny, "objects": _objects, "gil": _gil, "onelate": _one_late,
+    "uneven": _uneven, "duplicates": _duplicates, "seeds": _seeds, "handle": _handle, "gc": _each("gc"), "save": _each("save"),
+    "savearrays": _each("save_arrays"), "validation": _each("validation"), "logging": _each("logging"),
+    "rarelylogging": _rarely("logging"), "rarelysave": _rarely("save"), "rarelyvalidation": _rarely("validation"),
+    "respawn": _respawn, "rankslow": _rank_slow, "ranksslow": _ranks_slow, "two": _two,
+}  # fmt: skip
+HEALTHY = ("none", "prefetched", "epochs")
+
+
+def _words(values: dict) -> tuple[str, ...]:
+    """As options of the command line."""
+    names = {"num_workers": "num-workers", "prefetch_factor": "prefetch-factor", "step": "step-ms", "batch": "batch-size"}
+    out: list[str] = []
+    for key, value in values.items():
+        if value is not False:
+            number = round(value, 3) if isinstance(value, float) else value
+            out += [f"--{names.get(key, key)}", *([] if value is True else [str(number)])]
+    return tuple(out)
+
+
+def draw_case(seed: int, number: int, cpus: int = 2) -> Case:
+    """The same for the same seed, number and CPUs, however many are drawn."""
+    draw = Draw(seed, number, cpus)
+    # a fifth is healthy, a tenth has two causes
+    name = draw.random.choice([*CAUSES, *HEALTHY, *HEALTHY, "two", "two", "two"])
+    drawn = CAUSES[name](draw)
     settings = {
-        "cause": cause, "dataset": draw.choice(DATASETS), "batch-size": draw.choice((2, 4, 8, 16)),
-        "step-ms": round(draw.uniform(12, 40), 1), "steps": STEPS,
+        "cause": "none", "dataset": draw.random.choice(DATASETS), "batch": draw.batch, "step": draw.step, "steps": STEPS,
+        **drawn.settings,
     }  # fmt: skip
-    codes, advice, more, remedy = CAUSES[cause](draw, settings)
-    settings |= more
-    spelled = {key.replace("num_workers", "num-workers"): value for key, value in settings.items()}
-    mended = {key.replace("num_workers", "num-workers"): value for key, value in remedy.items()}
-    for key in ("work_ms", "cost_ms"):
-        if key in spelled:
-            spelled[key] = round(spelled[key], 3)
-    return _case(f"{cause}_{seed}_{number}", codes, advice, spelled, mended, control=cause == "none")
+    ranks, latency = settings.pop("ranks", 1), settings.pop("latency", 0)
+    stores = [STORES[settings["dataset"]]] if settings["dataset"] in STORES else []
+    return Case(
+        f"{name}_{seed}_{number}", "generated.py", frozenset(drawn.codes.split()), drawn.advice, _words(settings),
+        _words({**settings, **drawn.mended}), control=name in HEALTHY, ranks=ranks, latency_ms=latency,
+        also=tuple(frozenset(codes.split()) for codes in drawn.also), gain=name not in (*GAINLESS, "two"), made=tuple(stores),
+    )  # fmt: skip
 
 
-def cases(seed: int, count: int) -> list[Case]:
-    return [draw_case(seed, number) for number in range(count)]
+def cases(seed: int, count: int, cpus: int = 2) -> list[Case]:
+    return [draw_case(seed, number, cpus) for number in range(count)]

@@ -14,12 +14,15 @@ import importlib.util
 import json
 import os
 import platform
+import queue
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -48,6 +51,34 @@ def program(name: str) -> str:
     return str(beside) if beside.exists() else shutil.which(name) or name
 
 
+def core_of(cpu: int) -> tuple[int, int, int]:
+    topology = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology")
+    try:
+        return int((topology / "physical_package_id").read_text()), int((topology / "core_id").read_text()), cpu
+    except (OSError, ValueError):
+        return 0, cpu, cpu
+
+
+def cpu_groups(at_once: int, each: int) -> list[set[int]]:
+    """CPUs for each of several programs: those of a core stay together, so that programs do not slow each other down."""
+    cpus = sorted(os.sched_getaffinity(0), key=core_of)
+    if at_once * each > len(cpus):
+        raise SystemExit(f"--at-once {at_once} --cpus-each {each}: there are only {len(cpus)} CPUs")
+    return [set(cpus[k * each : (k + 1) * each]) for k in range(at_once)]
+
+
+RUNNING: set[subprocess.Popen] = set()
+STOPPED = threading.Event()
+
+
+def stop_all() -> None:
+    """Ends what is running, process groups and all, and begins nothing more."""
+    STOPPED.set()
+    for child in list(RUNNING):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGTERM)
+
+
 def late_server(case: Case) -> contextlib.AbstractContextManager[str]:
     """The server of the benchmarks, for a file of random bytes."""
     if not case.latency_ms:
@@ -56,8 +87,10 @@ def late_server(case: Case) -> contextlib.AbstractContextManager[str]:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     path = DATA / "shard.bin"
-    if not path.exists():
-        path.write_bytes(os.urandom(8 << 20))
+    if not path.exists():  # several may find it missing at once
+        new = path.with_name(f"{path.name}.{threading.get_ident()}")
+        new.write_bytes(os.urandom(8 << 20))
+        new.rename(path)
     return module.late_server(path, case.latency_ms)
 
 
@@ -74,9 +107,12 @@ def evict(case: Case) -> None:
 
 def run_group(command: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess:
     """Runs it as a process group of its own, all of which ends when it takes too long, or when we do."""
+    if STOPPED.is_set():
+        raise RuntimeError("stopped")
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
     ) as child:
+        RUNNING.add(child)
         try:
             out, err = child.communicate(timeout=SECONDS)
         except BaseException:
@@ -86,17 +122,22 @@ def run_group(command: list[str], environment: dict[str, str]) -> subprocess.Com
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(child.pid, signal.SIGKILL)
             raise
+        finally:
+            RUNNING.discard(child)
     return subprocess.CompletedProcess(command, child.returncode, out, err)
 
 
 class Runner:
     """Runs the program of a case in the ways there are."""
 
-    def __init__(self, case: Case, url: str, folder: Path):
+    def __init__(self, case: Case, url: str, folder: Path, stoker: str):
         self.case = case
         self.folder = folder
+        self.stoker = stoker
         self.rate_file = folder / "rate.json"
-        self.environment = {**os.environ, "FAULTS_DATA": str(DATA), "FAULTS_RATE": str(self.rate_file)}
+        own = folder / "own"  # what the program writes, which no other must see
+        own.mkdir()
+        self.environment = {**os.environ, "FAULTS_DATA": str(DATA), "FAULTS_OWN": str(own), "FAULTS_RATE": str(self.rate_file)}
         if url:
             self.environment["FAULTS_URL"] = url
 
@@ -132,14 +173,14 @@ class Runner:
         return done, self.rate()
 
     def prepare(self) -> None:
-        """Makes the data, which must be on the disk before the page cache is emptied."""
-        if not all((DATA / name).exists() for name in self.case.cold):
+        """Makes the data, which must be on the disk before the page cache is emptied, and before anything is timed."""
+        if not all((DATA / name).exists() for name in (*self.case.cold, *self.case.made)):
             few = [*self.command(False), "--steps", "4", "--epochs", "1"]
             subprocess.run(few, capture_output=True, check=True, env=self.environment)
 
     def watched(self) -> tuple[subprocess.CompletedProcess, dict]:
         folder = self.folder / "stoker"
-        done = self.run([program("stoker"), "run", "--dir", str(folder), "--", *self.command(False)])
+        done = self.run([self.stoker, "run", "--dir", str(folder), "--", *self.command(False)])
         try:
             return done, json.loads((folder / "run.json").read_text())
         except (FileNotFoundError, json.JSONDecodeError) as error:
@@ -174,15 +215,22 @@ def is_alarm(code: str, case: Case) -> bool:
     return not code.startswith("ST1") and code not in case.codes
 
 
-def judge(case: Case, found: dict) -> dict:
+def named(case: Case, codes: list[str]) -> bool:
+    """Whether each planted cause is among these."""
+    return all(any(code in cause for code in codes) for cause in (case.codes, *case.also))
+
+
+def judge(case: Case, found: dict, said: str) -> dict:
     findings = found.get("findings") or []
     cause = first_cause(found)
     alarms = [finding["code"] for finding in findings if is_alarm(finding["code"], case)]
     gain = findings[0].get("gain") if findings else None
     return {
         "verdict": cause,
+        "said": said,
+        "two": None if case.control else named(case, [cause, *(finding["code"] for finding in findings[:2])]),
         "others": [finding["code"] for finding in findings[1:]],
-        "right": not alarms if case.control else cause in case.codes,
+        "right": not alarms if case.control else any(cause in codes for codes in (case.codes, *case.also)),
         "predicted": gain,
         "overhead": (found.get("overhead") or {}).get("share"),
     }
@@ -203,10 +251,15 @@ def failure(watched: subprocess.CompletedProcess) -> list[str]:
     return [f"exit code {watched.returncode}"] if watched.returncode else []
 
 
+def result_of(case: Case) -> Result:
+    codes = sorted(case.codes) + ["+".join(sorted(codes)) for codes in case.also]
+    return Result(case.name, codes, case.advice, case.control, case.held_out, case.gain)
+
+
 def measure(case: Case, args: argparse.Namespace) -> Result:
-    result = Result(case.name, sorted(case.codes), case.advice, case.control, case.held_out, case.gain)
+    result = result_of(case)
     with late_server(case) as url, tempfile.TemporaryDirectory(dir=WORK) as folder:
-        runner = Runner(case, url, Path(folder))
+        runner = Runner(case, url, Path(folder), args.stoker)
         runner.prepare()
         for turn in range(args.rounds):
             bare = None
@@ -216,7 +269,7 @@ def measure(case: Case, args: argparse.Namespace) -> Result:
                     result.before.append(rate)
             if turn == 0 and not args.bare:
                 watched, found = runner.watched()
-                result.take(judge(case, found), differences(case, bare, watched) if bare else failure(watched))
+                result.take(judge(case, found, watched.stderr), differences(case, bare, watched) if bare else failure(watched))
                 result.watched = runner.rate()
                 if args.keep:
                     shutil.copytree(Path(folder) / "stoker", args.keep / case.name, dirs_exist_ok=True)
@@ -232,7 +285,7 @@ def chosen(args: argparse.Namespace) -> Iterator[Case]:
     import torch
 
     gpu = torch.cuda.is_available()
-    for case in generate.cases(*args.generate) if args.generate else CASES:
+    for case in generate.cases(*args.generate, args.cpus_each) if args.generate else CASES:
         if args.short:
             case = replace(case, args=(*case.args, *case.short), codes=case.codes | case.short_codes)
         if args.only and case.name not in args.only:
@@ -275,12 +328,16 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--traceml", action="store_true", help="TraceML's verdicts beside ours")
     parser.add_argument("--rounds", type=int, default=2, help="of A and B (2)")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keeps what `stoker run` recorded, as DIR/NAME")
+    parser.add_argument("--at-once", type=int, default=1, metavar="N", help="cases side by side, each on CPUs of its own")
+    parser.add_argument("--cpus-each", type=int, default=0, metavar="N", help="CPUs of each case (all there are, divided)")
+    parser.add_argument("--stoker", default=program("stoker"), metavar="PATH", help="the program; its package by PYTHONPATH")
     parser.add_argument("--out", type=Path, metavar="FILE.json")
     parser.add_argument("--markdown", type=Path, metavar="FILE.md", help="writes the table of --out, or of --read")
     parser.add_argument("--read", type=Path, action="append", metavar="FILE.json", help="runs nothing; results of earlier")
     args = parser.parse_args()
     if args.short:
         args.rounds = 1
+    args.cpus_each = args.cpus_each or max(1, len(os.sched_getaffinity(0)) // args.at_once)
     if args.traceml and not TRACEML.exists():
         parser.error(f"there is no {TRACEML}: scripts/faults.sh --traceml fetches it")
     return args
@@ -289,21 +346,49 @@ def arguments() -> argparse.Namespace:
 def run_all(args: argparse.Namespace) -> tuple[list[Result], dict]:
     WORK.mkdir(parents=True, exist_ok=True)
     DATA.mkdir(exist_ok=True)
-    results, here = [], machine()
-    for case in chosen(args):
+    done, here, cases, writing = {}, machine(), list(chosen(args)), threading.Lock()
+    groups: queue.SimpleQueue[set[int]] = queue.SimpleQueue()
+    for cpus in cpu_groups(args.at_once, args.cpus_each):
+        groups.put(cpus)
+
+    def one(number: int, case: Case) -> None:
+        cpus = groups.get()
         try:
-            result = measure(case, args)
-        except Skipped as reason:
-            print(f"SKIP {case.name}: {reason}", flush=True)
-            continue
-        except (RuntimeError, subprocess.TimeoutExpired) as error:
-            result = Result(case.name, sorted(case.codes), case.advice, case.control, case.held_out, case.gain)
-            result.error = str(error)
-        results.append(result)
-        print(plain_row(result), flush=True)
-        if args.out:  # after each, since all take long
-            args.out.write_text(json.dumps({"machine": here, "results": [vars(row) for row in results]}, indent=1))
-    return results, here
+            os.sched_setaffinity(0, cpus)  # of this thread, and so of the processes that it starts
+            result = measured(case, args)
+        finally:
+            groups.put(cpus)
+        if result is None:
+            return
+        with writing:
+            done[number] = result
+            print(plain_row(result), flush=True)
+            if args.out:  # after each, since all take long
+                rows = [vars(done[key]) for key in sorted(done)]
+                args.out.write_text(json.dumps({"machine": here, "results": rows}, indent=1))
+
+    with ThreadPoolExecutor(args.at_once) as pool:
+        try:
+            for ended in [pool.submit(one, *pair) for pair in enumerate(cases)]:
+                ended.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            stop_all()
+            raise
+    return [done[number] for number in sorted(done)], here
+
+
+def measured(case: Case, args: argparse.Namespace) -> Result | None:
+    """None: this machine lacks what the case needs."""
+    try:
+        return measure(case, args)
+    except Skipped as reason:
+        print(f"SKIP {case.name}: {reason}", flush=True)
+        return None
+    except (RuntimeError, subprocess.SubprocessError) as error:
+        result = result_of(case)
+        result.error = str(error)
+        return result
 
 
 def main() -> int:
@@ -317,12 +402,13 @@ def main() -> int:
         results, here = run_all(args)
         about = [here]
     numbers = summary(results)
-    print(plain_summary(numbers, bare=args.bare))
+    print(plain_summary(numbers, bare=args.bare, drawn=bool(args.generate)))
     if args.markdown:
         args.markdown.write_text(markdown(results, about))
     if args.bare:
         return 0 if all(result.planted() for result in results) else 1
-    return 0 if numbers.passed(gains=not args.short) else 1
+    good = numbers.passed_drawn() if args.generate else numbers.passed(gains=not args.short)
+    return 0 if good else 1
 
 
 if __name__ == "__main__":

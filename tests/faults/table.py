@@ -9,7 +9,10 @@ from dataclasses import dataclass, field
 RIGHT = 0.90  # at least this share of first causes
 ERROR = 0.10  # at most this median error of the predicted gain
 CLEAR = 1.25  # a planted cause is worth at least this, once mended
+EQUAL = 0.03  # equal runs differ by this, so that a measured gain is known no better
 SAME = 0.12  # a control's advice changes no more than this
+# Of drawn programs: all causes among the first two, controls without an alarm, error of gains, intervals that hold.
+DRAWN_TWO, DRAWN_QUIET, DRAWN_ERROR, DRAWN_HOLD = 0.97, 0.97, 0.15, 0.80
 
 
 @dataclass
@@ -26,6 +29,8 @@ class Result:
     verdict: str | None = None
     others: list[str] = field(default_factory=list)
     right: bool | None = None
+    two: bool | None = None  # the first two causes name all that is planted
+    said: str | None = None  # the verdict, as it was printed
     predicted: dict | None = None  # low, mid, high
     overhead: float | None = None  # share of the run's time that the watch measured for itself
     changed: list[str] = field(default_factory=list)  # what the watch changed for the user
@@ -57,6 +62,13 @@ class Result:
             return None
         return abs(self.predicted["mid"] - measured) / measured
 
+    def holds(self) -> bool | None:
+        """Whether the measured gain is in the interval of the predicted one."""
+        if self.miss() is None or not {"low", "high"} <= self.predicted.keys():
+            return None
+        low, high = self.predicted["low"] * (1 - EQUAL), self.predicted["high"] * (1 + EQUAL)
+        return low <= self.measured() <= high
+
     def planted(self) -> bool:
         """Whether the advice helps as much as it must, or not at all."""
         measured = self.measured()
@@ -80,6 +92,20 @@ class Summary:
     failed: int
     overheads: list[float]
     slowdowns: list[float]
+    two: int
+    holds: list[bool]
+
+    def passed_drawn(self) -> bool:
+        """What is asked of drawn programs."""
+        return (
+            self.right >= RIGHT * self.faults
+            and self.two >= DRAWN_TWO * self.faults
+            and self.controls - self.alarms >= DRAWN_QUIET * self.controls
+            and self.changed == 0
+            and self.failed == 0
+            and (not self.errors or statistics.median(self.errors) <= DRAWN_ERROR)
+            and (not self.holds or sum(self.holds) >= DRAWN_HOLD * len(self.holds))
+        )
 
     def passed(self, gains: bool) -> bool:
         good = self.right >= RIGHT * self.faults and self.alarms == 0 and self.changed == 0 and self.failed == 0
@@ -99,6 +125,8 @@ def summary(results: list[Result]) -> Summary:
         failed=sum(result.error is not None for result in results),
         overheads=[result.overhead for result in results if result.overhead is not None],
         slowdowns=[loss for result in results if (loss := result.slowdown()) is not None],
+        two=sum(bool(result.two) for result in faults),
+        holds=[holds for result in faults if (holds := result.holds()) is not None],
     )
 
 
@@ -137,13 +165,15 @@ def plain_row(result: Result) -> str:
     return "\n    ".join([row.rstrip(), *notes])
 
 
-def plain_summary(numbers: Summary, bare: bool = False) -> str:
+def plain_summary(numbers: Summary, bare: bool = False, drawn: bool = False) -> str:
     if bare:
         return f"{numbers.faults} faults and {numbers.controls} controls measured without the doctor"
     lines = [
         f"first cause right      {numbers.right} of {numbers.faults}"
         f" ({percent(numbers.right / numbers.faults) if numbers.faults else '-'}; at least {percent(RIGHT)})",
-        f"false alarms           {numbers.alarms} of {numbers.controls} controls (none allowed)",
+        f"all causes in two      {numbers.two} of {numbers.faults}" + (f" (at least {percent(DRAWN_TWO)})" if drawn else ""),
+        f"false alarms           {numbers.alarms} of {numbers.controls} controls"
+        f" ({f'at most {percent(1 - DRAWN_QUIET)}' if drawn else 'none allowed'})",
         f"output changed by us   {numbers.changed} (none allowed)",
         f"runs that failed       {numbers.failed}",
     ]
@@ -153,7 +183,11 @@ def plain_summary(numbers: Summary, bare: bool = False) -> str:
         lines.append(f"steps slower by        {100 * statistics.median(numbers.slowdowns):.1f} % (median, watched against bare)")
     if numbers.errors:
         median = statistics.median(numbers.errors)
-        lines.append(f"median error of gain   {percent(median)} of {len(numbers.errors)} (at most {percent(ERROR)})")
+        most = percent(DRAWN_ERROR if drawn else ERROR)
+        lines.append(f"median error of gain   {percent(median)} of {len(numbers.errors)} (at most {most})")
+    if numbers.holds:
+        wanted = f" (at least {percent(DRAWN_HOLD)})" if drawn else ""
+        lines.append(f"interval of gain holds {sum(numbers.holds)} of {len(numbers.holds)}{wanted}")
     return "\n".join(lines)
 
 

@@ -203,29 +203,30 @@ PINNED = """
 """
 
 
-@pytest.mark.parametrize("how", ["torch.from_dlpack", "np.asarray", "lambda t: torch.from_numpy(np.asarray(t))"])
-def test_each_pinned_tensor_marks_the_stream_in_which_it_goes(run, how):
+def test_each_pinned_tensor_marks_the_stream_in_which_it_goes(run):
     """Images that a side stream copies, and labels that are dropped later."""
-    assert run(PINNED + f"""
-    images, labels = take({how})
-    log("fake_marks")
-    del images
-    assert log("fake_marks") == [5001]
-    current[0] = 5002
-    del labels
-    assert sorted(log("fake_marks")) == [1, 5002]
+    assert run(PINNED + """
+    for how in (torch.from_dlpack, np.asarray, lambda tensor: torch.from_numpy(np.asarray(tensor))):
+        current[0] = 5001
+        images, labels = take(how)
+        log("fake_marks")
+        del images
+        assert log("fake_marks") == [5001]
+        current[0] = 5002
+        del labels
+        assert sorted(log("fake_marks")) == [1, 5002]
 
-    images, labels = take({how})
-    part, other = images[1:], images[:2]
-    log("fake_marks")
-    del images
-    assert log("fake_marks") == []  # others share its memory
-    current[0] = 5003
-    del labels, part
-    assert log("fake_marks") == [5003]  # of the labels
-    current[0] = 5004
-    del other
-    assert sorted(log("fake_marks")) == [1, 5004]
+        images, labels = take(how)
+        part, other = images[1:], images[:2]
+        log("fake_marks")
+        del images
+        assert log("fake_marks") == []  # others share its memory
+        current[0] = 5003
+        del labels, part
+        assert log("fake_marks") == [5003]  # of the labels
+        current[0] = 5004
+        del other
+        assert sorted(log("fake_marks")) == [1, 5004]
     print("done")
     """, torch=True) == ["done"]
 

@@ -73,9 +73,9 @@ def results(harness):
     good = []
     for _ in range(20):
         good.append(harness.Result(case.name, sorted(case.codes), case.advice, False, False, True, [10, 11], [20, 22]))
-        good[-1].take(harness.judge(case, found), [])
+        good[-1].take(harness.judge(case, found, ""), [])
     good.append(harness.Result(healthy.name, [], healthy.advice, True, False, True, [10], [10]))
-    good[-1].take(harness.judge(healthy, {"verdict": {"code": "ST101"}, "findings": []}), [])
+    good[-1].take(harness.judge(healthy, {"verdict": {"code": "ST101"}, "findings": []}, ""), [])
     return good, case, healthy
 
 
@@ -92,13 +92,13 @@ def test_wrong_causes_fail(harness):
     good, case, _ = results(harness)
     for i in range(3):
         assert harness.summary(good).passed(gains=True)
-        good[i].take(harness.judge(case, {"verdict": {"code": "ST203"}, "findings": [{"code": "ST203"}]}), [])
+        good[i].take(harness.judge(case, {"verdict": {"code": "ST203"}, "findings": [{"code": "ST203"}]}, ""), [])
     assert not harness.summary(good).passed(gains=True)
 
 
 def test_false_alarm_fails(harness):
     good, _, healthy = results(harness)
-    good[-1].take(harness.judge(healthy, {"verdict": {"code": "ST101"}, "findings": [{"code": "ST203"}]}), [])
+    good[-1].take(harness.judge(healthy, {"verdict": {"code": "ST101"}, "findings": [{"code": "ST203"}]}, ""), [])
     assert not harness.summary(good).passed(gains=True)
 
 

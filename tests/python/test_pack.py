@@ -363,10 +363,15 @@ def on_terminal(*arguments, columns=200, kind="xterm") -> str:
     return seen.decode()
 
 
+def copied(tree, begin, end):
+    """Adds copies of the first three pictures."""
+    for i in range(begin, end):
+        shutil.copy(tree / f"c{i % 3}" / f"{i % 3:04}.jpg", tree / f"c{i % 3}" / f"{i:04}.jpg")
+
+
 def test_progress_on_a_terminal(tmp_path):
     tree = big_tree(tmp_path / "tree", 3, (1600, 1200), progressive=True)
-    for i in range(3, 30):
-        shutil.copy(tree / f"c{i % 3}" / f"{i % 3:04}.jpg", tree / f"c{i % 3}" / f"{i:04}.jpg")
+    copied(tree, 3, 30)
     seen = on_terminal("pack", tree, tmp_path / "out", "--crop-ready", "--workers", 1)
     shown = re.findall(r"\rpacking \d+:\d\d left \[(#*)(\.*)\] (\d+)/30  (\d+) samples/s  ([\d.]+ [KM]B)", seen)
     assert len(shown) >= 2, seen
@@ -374,8 +379,7 @@ def test_progress_on_a_terminal(tmp_path):
     done = [int(s[2]) for s in shown]
     assert done == sorted(done) and done[0] < done[-1] and all(int(s[3]) > 0 for s in shown)
     assert seen.endswith("\r\033[K")  # nothing of it is left
-    for i in range(30, 150):  # enough for a fast machine to be seen at work
-        shutil.copy(tree / f"c{i % 3}" / f"{i % 3:04}.jpg", tree / f"c{i % 3}" / f"{i:04}.jpg")
+    copied(tree, 30, 60)  # enough for a fast machine to be seen at work
     pack(tree, tmp_path / "many")
     assert "\rverifying 0:" in on_terminal("verify", tmp_path / "many", "--deep", "--workers", 1)
     assert not on_terminal("pack", tree, tmp_path / "quiet", "--crop-ready", "--quiet")
@@ -383,7 +387,8 @@ def test_progress_on_a_terminal(tmp_path):
 
 def test_progress_on_other_terminals(tmp_path):
     """Lines are cut to the columns there are, and not redrawn where that is impossible."""
-    tree = big_tree(tmp_path / "tree", 40, (1600, 1200), progressive=True)
+    tree = big_tree(tmp_path / "tree", 3, (1600, 1200), progressive=True)
+    copied(tree, 3, 30)
     seen = on_terminal("verify", tree, "--deep", "--workers", 1, columns=40)
     lines = re.split(r"\x1b\[K|\r", seen)
     assert max(map(len, lines)) == 39 and any(line.startswith("verifying 0:") for line in lines), seen

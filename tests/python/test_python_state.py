@@ -7,9 +7,6 @@ import json
 import multiprocessing
 import os
 import random
-import subprocess
-import sys
-import textwrap
 import time
 import warnings
 
@@ -311,58 +308,53 @@ def test_seeds_by_sample_after_a_resume():
         stoker.DataLoader(Squares(), seed=3)
 
 
-KILLED = """
-    import json, os, sys
-    import torch, stoker
-    import torch.utils.data as tud
+class Slow(tud.Dataset):
+    def __len__(self):
+        return 60
 
-    class Slow(tud.Dataset):
-        def __len__(self): return 60
-        def __getitem__(self, index): return torch.tensor([index, torch.randint(1000, ()).item()])
+    def __getitem__(self, index):
+        return torch.tensor([index, torch.randint(1000, ()).item()])
 
-    where, workers, epochs = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+
+def train_on(where, workers, epochs, parent):
+    """Goes on from what is saved at `where`, and says after each batch how many there were."""
     torch.manual_seed(0)
     loader = stoker.DataLoader(Slow(), 3, shuffle=True, num_workers=workers, seed=5, seed_by="sample")
-    epoch, lines = 0, []
-    if os.path.exists(where):
-        saved = json.load(open(where))
+    saved = json.loads(where.read_text()) if where.exists() else {"lines": [], "epoch": 0}
+    lines = saved["lines"]
+    if "loader" in saved:
         loader.load_state_dict(saved["loader"])
-        lines, epoch = saved["lines"], saved["epoch"]
-    while epoch < epochs:
+    for epoch in range(saved["epoch"], epochs):
         for batch in loader:
             lines.append(batch.tolist())
-            with open(where + ".part", "w") as out:
-                json.dump({"loader": loader.state_dict(), "lines": lines, "epoch": epoch}, out)
-            os.rename(where + ".part", where)
-            print(len(lines), flush=True)
+            part = where.with_suffix(".part")
+            part.write_text(json.dumps({"loader": loader.state_dict(), "lines": lines, "epoch": epoch}))
+            part.rename(where)
+            parent.send(len(lines))
             if len(lines) % 2 == 0:
-                sys.stdin.readline()  # so that it is not far ahead of the one who kills
-        epoch += 1
-    print("done")
-"""
+                parent.recv()  # so that it is not far ahead of the one who kills
+    parent.send("done")
 
 
 def test_killed_at_random_moments(tmp_path):
     """The stream of batches over many lives is that of one. STOKER_TEST_KILLS says how many."""
     kills = int(os.environ.get("STOKER_TEST_KILLS", "2"))
-    epochs = str(1 + kills * 4 // 5)  # of twenty batches; at most 16 between two kills
+    epochs = 1 + kills * 4 // 5  # of twenty batches; at most 16 between two kills
+    context = multiprocessing.get_context("fork")
 
     def run(name, workers, kill_after=None):
-        command = [sys.executable, "-c", textwrap.dedent(KILLED), str(tmp_path / name), str(workers), epochs]
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        assert process.stdin is not None and process.stdout is not None
-        for line in process.stdout:
-            if line == "done\n":
-                process.wait()
-                return True
-            if kill_after is not None and int(line) >= kill_after:
+        ours, its = context.Pipe()
+        process = context.Process(target=train_on, args=(tmp_path / name, workers, epochs, its))
+        process.start()
+        its.close()
+        while (said := ours.recv()) != "done":
+            if kill_after is not None and said >= kill_after:
                 process.kill()
-                process.wait()
-                return False
-            if int(line) % 2 == 0:
-                process.stdin.write("\n")
-                process.stdin.flush()
-        raise AssertionError("it ended by itself")
+                break
+            if said % 2 == 0:
+                ours.send(None)
+        process.join()
+        return said == "done"
 
     assert run("straight", 0)
     expected = json.loads((tmp_path / "straight").read_text())["lines"]

@@ -274,9 +274,9 @@ def test_distribution_of_resize_keep_ratio(area):
 
 
 @pytest.mark.parametrize("mode", ["constant", "reflect"])
-@pytest.mark.parametrize("size", [(20, 25), (60, 70), (20, 70)])
+@pytest.mark.parametrize("size", [(4, 5), (12, 14), (4, 14)])
 def test_distribution_of_random_crop_or_pad(size, mode):
-    image = coordinates(50, 40)
+    image = coordinates(10, 8)
     transform = timm_transforms.RandomCropOrPad(size, 0, mode)
     ours = collections.Counter(one.tobytes() for one in draws(transform, image))
     theirs = collections.Counter(chw(one).tobytes() for one in timms(transform, Image.fromarray(image), 10_000))

@@ -37,6 +37,12 @@ def more_queues() -> Iterator[None]:
             del os.environ[_VARIABLE]
 
 
+def more_for_script() -> None:
+    """Let CUDA start with more queues whenever the script of this process starts it, unless a number is set. Processes that
+    the script starts inherit it."""
+    os.environ.setdefault(_VARIABLE, _NUMBER)
+
+
 def _cuda_has_started() -> bool:
     cuda = getattr(sys.modules.get("torch"), "cuda", None)  # also None in the middle of torch's own import
     return cuda is not None and cuda.is_initialized()
@@ -47,7 +53,7 @@ def note() -> str | None:
     if not _asked_too_late:
         return None
     return (
-        "CUDA had started before the first loader with device= was opened, and so has eight hardware queues, in which "
-        f"decoding and training hold each other up: set {_VARIABLE}={_NUMBER} before the program starts, or open the "
+        "CUDA had started before the first loader that makes batches on the GPU was opened, and so has eight hardware "
+        f"queues, in which decoding and training hold each other up: set {_VARIABLE}={_NUMBER} before the program starts, or open the "
         "loader before anything else uses the GPU"
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import _ext
 from .._base.tensors import to_numpy, to_torch
+from .._data.fields import INT
 
 BLANK = -100  # the label of a bad sample with on_error="replace"
 _CUDA = 2  # DLPack's number for CUDA
@@ -14,11 +15,13 @@ _CUDA = 2  # DLPack's number for CUDA
 
 def labels_of(batch: _ext.Batch, dataset: _ext.Dataset, *, blanks: bool) -> list[int]:
     """Return the labels of a batch, which may still be on its way to a GPU: they are looked up by sample, because
-    reading them from the GPU would wait for it. Labels of blanks, and labels that are fields, cannot be looked up."""
+    reading them from the GPU would wait for it. Labels that are fields are in memory, too; those of blanks only there."""
     if batch.device[0] != _CUDA:
         return list(to_numpy(batch.labels).tolist())
-    if blanks or batch.columns:
+    if blanks:
         return list(to_torch(batch.labels).tolist())
+    if batch.columns:
+        return list(next(to_numpy(values) for kind, values, _ in batch.columns if kind == INT).tolist())
     return [dataset.label(sample) for sample in to_numpy(batch.samples).tolist()]
 
 

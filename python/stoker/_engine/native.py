@@ -9,7 +9,7 @@ import os
 import random
 import sys
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from .. import _ext
@@ -33,6 +33,8 @@ from .._plan.compile import Compiled
 from .._steps.mix import mix
 from . import gpu_queues
 from .apart import columns_of
+from .device_batches import DeviceBatches
+from .epochs import EpochIterator
 from .labels import labels_of, transformed
 from .stats import Stats, engine_stats
 from .views import in_views
@@ -43,6 +45,9 @@ _CONVERT: dict[str, Callable[[_ext.Tensor], Any]] = {
     "dlpack": lambda tensor: tensor,
 }
 _live: weakref.WeakSet[_ext.Loader] = weakref.WeakSet()
+_NOT_PAIRS = "batches are not just a tensor of images and one of labels"
+_LEDGER = 1024  # bad samples that are listed
+_Key = tuple[int, int, int, int, str | None]  # process, seed, batch size, version of the dataset, device of its batches
 
 
 @atexit.register
@@ -77,6 +82,7 @@ class Native:
         keep_threads: bool,
         keeps_seed: bool,
         ahead: int,
+        no_device_batches: str,
         options: dict[str, Any],
     ) -> None:
         self.compiled = compiled
@@ -101,6 +107,8 @@ class Native:
         self._keep_threads = keep_threads
         self.keeps_seed = keeps_seed  # persistent workers draw their base seed once
         self.ahead = ahead  # batches that an iterator of torch draws when it is made
+        why_not = no_device_batches or ("" if self._gives_pairs() else _NOT_PAIRS)
+        self.device_batches = DeviceBatches(why_not, options["prefetch"])
         self._options = {**options, "order": samplers.engine_kind(self), "stream_of": self._stream_of()}
         self._pipeline = _ext.Pipeline(compiled.text)
         self._own_limit = own_limit
@@ -116,6 +124,7 @@ class Native:
         self._idle: list[tuple[Any, _ext.Loader]] = []
         self._version = 0  # counts changes of the dataset and its transforms: older engines cannot be reused
         self._history: dict[str, Any] = {"stats": None, "ledger": []}
+        self._moved: dict[str, Any] = {"stats": {}, "ledger": []}  # of engines that others took over from in an epoch
         # Open an engine now, so that errors are raised here and the first batch arrives sooner.
         self._idle.append(self._open_engine(self._key(batch_size or 1)))
         if device is not None and output == "torch":
@@ -205,6 +214,8 @@ class Native:
         self.compiled = compiled
         self.rescue = self._new_rescue()
         self.take = take_capsule() if self._gives_pairs() else None
+        if self.take is None:
+            self.device_batches.stop(_NOT_PAIRS)
 
     def succeed(self, other: Native) -> None:
         """Take over from another Native of the same loader that was opened with other options."""
@@ -212,7 +223,7 @@ class Native:
         self._sampler_epoch_seen = other._sampler_epoch_seen
         self._chosen_seed, self._fallback_seed = other._chosen_seed, other._fallback_seed
         self.iterators, self._current = other.iterators, other._current
-        self._history = other._history
+        self._history, self._moved = other._history, other._moved
         other.close()
 
     def is_pending(self) -> bool:
@@ -235,9 +246,9 @@ class Native:
         whole = self._options["drop_last"]
         return count // self.batch_size if whole else -(-count // self.batch_size)
 
-    def begin(self, draws: samplers.Draws) -> tuple[Any, _ext.Loader, Place]:
-        """Return the key of an engine, the engine, which has started the next epoch or the next part of one, and its
-        position."""
+    def begin(self, draws: samplers.Draws) -> tuple[Any, _ext.Loader, Place, samplers.Given]:
+        """Return the key of an engine, the engine, which has started the next epoch or the next part of one, its
+        position, and the order it was given."""
         pending = None
         if not draws.begun:
             self._follow_sampler()
@@ -257,12 +268,12 @@ class Native:
             raise
         self.epoch = draws.epoch + 1
         self.left = None
-        return key, engine, Place(draws.epoch, key[1], None, given.origin, given.more)
+        return key, engine, Place(draws.epoch, key[1], None, given.origin, given.more), given
 
     # ---- engines: one for each iterator, reused by the next one when idle ----
 
-    def _key(self, batch_size: int) -> tuple[int, int, int, int]:
-        return os.getpid(), self.seed_now(), batch_size, self._version
+    def _key(self, batch_size: int) -> _Key:
+        return os.getpid(), self.seed_now(), batch_size, self._version, self.device_batches.place
 
     def seed_now(self) -> int:
         """Return the seed. Until the first epoch has begun, torch.manual_seed may still change it."""
@@ -276,19 +287,44 @@ class Native:
             return int(self.generator.initial_seed()) % 2**64
         return default_seed(self._fallback_seed)
 
-    def _open_engine(self, key: tuple[int, int, int, int]) -> tuple[Any, _ext.Loader]:
+    def _open_engine(self, key: _Key) -> tuple[Any, _ext.Loader]:
         engine = _ext.Loader(
             self.compiled.handle,
             self._pipeline,
             seed=key[1],
             batch_size=key[2],
             rescue=self.rescue,
-            **self._options,
+            **(self._options if key[4] is None else self._options_on(key[4])),
         )
         _live.add(engine)
         return key, engine
 
-    def _take_engine(self, key: tuple[int, int, int, int]) -> _ext.Loader:
+    def _options_on(self, device: str) -> dict[str, Any]:
+        """Return the options with which the engine makes the same batches on a GPU."""
+        index = int(device.partition(":")[2])
+        return {**self._options, "device": device, "pin_memory": False, "stream_of": stream_asker(index)}
+
+    def move(self, key: _Key, engine: _ext.Loader, given: samplers.Given) -> tuple[_Key, _ext.Loader] | None:
+        """Return the key of an engine, and the engine, which continues an epoch where batches are to be made now. None: it
+        cannot be opened, so they stay in memory."""
+        wanted = (*key[:4], self.device_batches.place)
+        try:
+            new = self._open_engine(wanted)[1]
+            new.restore(engine.save(), **given.start_arguments())
+        except _ext.StokerError as error:
+            if wanted[4] is None:
+                raise
+            self.device_batches.stop(str(error))
+            return None
+        self._moved = {"stats": self._with_moved(engine.stats()), "ledger": self._moved["ledger"] + engine.ledger()}
+        engine.close()
+        return wanted, new
+
+    def _with_moved(self, raw: dict[str, Any]) -> dict[str, Any]:
+        counts = ("batches", "samples", "bytes", "bad", "wait_ns")
+        return {**raw, **{name: raw[name] + self._moved["stats"].get(name, 0) for name in counts}}
+
+    def _take_engine(self, key: _Key) -> _ext.Loader:
         while self._idle:
             found, engine = self._idle.pop()
             if found == key:
@@ -324,7 +360,8 @@ class Native:
         if self._warned or self.device is None and not self._pinned:
             return
         stats = engine.stats()
-        pageable, queues = stats["pinned_note"], gpu_queues.note() if stats["jpeg_hardware_open"] else None
+        decodes = stats["jpeg_hardware_open"] and self.device is not None
+        pageable, queues = stats["pinned_note"], gpu_queues.note() if decodes else None
         self._warned = bool(pageable or queues)
         if pageable:
             warn_user(f"batches are in pageable memory, so copies take longer: {pageable}")
@@ -402,93 +439,9 @@ class Native:
     def stats(self) -> Stats:
         engine = self.engine()
         raw = engine.stats() if engine is not None and not engine.closed else self._history["stats"]
-        return engine_stats(raw, self.device)
+        return engine_stats(self._with_moved(raw), self.device or self.device_batches.place)
 
     def ledger(self) -> list[dict[str, Any]]:
         engine = self.engine()
-        return engine.ledger() if engine is not None and not engine.closed else self._history["ledger"]
-
-
-class EpochIterator:
-    """One epoch. It begins with the first next(), so that an unused iterator does not count as an epoch."""
-
-    _engine: _ext.Loader | None = None
-    _place: Place | None = None
-    _compiled: Compiled
-    _next: Callable[[], Any] | None = None
-    _rescue: Rescue | None = None
-    _draw: Callable[[], object] | None = None
-    _done = False
-    _delivered = False
-
-    def __init__(self, native: Native, number: int) -> None:
-        self._native = native
-        self._number = number
-        self._draws = native.new_draws(number > 1)
-
-    def __iter__(self) -> Iterator[list[Any]]:
-        return self
-
-    def __len__(self) -> int:
-        return self._native.length()
-
-    def __next__(self) -> list[Any]:
-        if self._next is None:
-            if self._done:
-                raise StopIteration
-            self._begin()
-        assert self._next is not None
-        if self._draw is not None:
-            self._draw()
-        try:
-            batch = self._next()
-        except _ext.StokerError as error:
-            if self._rescue is None:
-                raise
-            raise self._rescue.as_pillows(error) from None
-        if batch is None:
-            self._leave()
-            if self._place is None or not self._place.more:
-                self._done = True
-                raise StopIteration
-            self._begin()
-            return self.__next__()
-        assert self._place is not None and self._engine is not None
-        if not self._delivered:
-            self._delivered = True
-            self._native.warn_of_slow_copies(self._engine)
-        return batch if type(batch) is list else self._native.deliver(batch, self._place.seed, self._compiled)
-
-    def _begin(self) -> None:
-        native = self._native
-        self._compiled = native.compiled  # the dataset may be changed for later epochs
-        self._key, self._engine, self._place = native.begin(self._draws)
-        self._draw = self._draws.ahead()
-        self._next = self._engine.next
-        self._rescue = native.rescue
-        if native.take is not None:
-            self._next = functools.partial(self._engine.next_pair, native.take)
-
-    def origin(self) -> dict[str, Any] | None:
-        """Return how to draw the order again, if it was drawn and the epoch has not begun."""
-        return self._draws.origin()
-
-    def is_under_way(self) -> bool:
-        return self._engine is not None
-
-    def place_now(self) -> Place:
-        assert self._engine is not None and self._place is not None
-        return self._place.at(self._engine.save())
-
-    def _leave(self) -> None:
-        engine, self._engine = self._engine, None
-        self._next = None  # it holds a reference to the engine
-        if engine is not None:
-            self._native.give_back(self._key, engine)
-
-    def __del__(self) -> None:
-        if self._engine is None or self._engine.closed or sys.is_finalizing():
-            return
-        if self._key[0] == os.getpid() and self._native.iterators == self._number:
-            self._native.left = self.place_now()
-        self._leave()
+        found = engine.ledger() if engine is not None and not engine.closed else self._history["ledger"]
+        return [*self._moved["ledger"], *found][-_LEDGER:]

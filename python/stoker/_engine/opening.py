@@ -19,10 +19,11 @@ from .._plan.compile import Compiled
 from .._plan.options import ENGINE_ONLY, output_of, resolved
 from .._steps.base import gives_array
 from .._steps.mix import compile_batches
+from . import device_batches
 from .gpu_queues import more_queues
 from .native import Native
 
-_SETTABLE = ("num_workers", "prefetch_factor", "timeout", "pin_memory", "device", "on_error", "error_limit")
+_SETTABLE = ("num_workers", "prefetch_factor", "timeout", "pin_memory", "device", "device_batches", "on_error", "error_limit")
 
 
 class Requested(NamedTuple):
@@ -56,7 +57,8 @@ def _torchs_prefetch(requested: Requested) -> int:
 
 
 def open_engine(loader: Any, compiled: Compiled, requested: Requested) -> Native:
-    with more_queues() if device_name(loader.device) is not None else contextlib.nullcontext():
+    uses_gpu = device_name(loader.device) is not None or loader.pin_memory and not device_batches.refused(loader.device_batches)
+    with more_queues() if uses_gpu else contextlib.nullcontext():
         return _opened(loader, compiled, requested)
 
 
@@ -122,8 +124,18 @@ def _opened(loader: Any, compiled: Compiled, requested: Requested) -> Native:
         keep_threads=requested.persistent_workers is not False,
         keeps_seed=requested.persistent_workers is True,
         ahead=_torchs_prefetch(requested),
+        no_device_batches=_no_device_batches(loader, pinned),
         options=options,
     )
+
+
+def _no_device_batches(loader: Any, pinned: bool) -> str:
+    """Return why pinned batches are not made on the GPU to which the script sends them; "": they may be."""
+    if not pinned:
+        return "pin_memory=True asks for it" if not loader.pin_memory else "torch finds no GPU"
+    if loader.error_limit is not None or loader.on_error == "replace":
+        return f"error_limit={loader.error_limit}, on_error={loader.on_error!r}"
+    return device_batches.refused(loader.device_batches)
 
 
 def warn_of_pinning(loader: Any, native: Native) -> None:

@@ -156,6 +156,10 @@ def _tuning_rows(loader: Any) -> list[Row]:
 def _copy_row(loader: Any) -> Row:
     if loader.device is not None:
         return Row("copy to device", f"the loader's CUDA stream, to {loader.device}")
+    if loader.pin_memory and loader._native is not None:
+        batches = loader._native.device_batches
+        where = "the script" if batches.place is None else f"none: batches are made on {batches.place}"
+        return Row("copy to device", where, batches.said())
     if loader.pin_memory:
         return Row("copy to device", "the script", "batches are in pinned memory if there is a GPU")
     return Row("copy to device", "the script", "batches are in CPU memory", "device='cuda'")

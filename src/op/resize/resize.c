@@ -13,7 +13,11 @@
 
 #include <string.h>
 
-enum { BLOCK = 4 }; /* rows that the horizontal kernels process at once */
+enum {
+    BLOCK = 4,     /* rows that the horizontal kernels process at once */
+    PART = 384,    /* bytes of a row that are made between fetches of the destination */
+    PART_TAPS = 16 /* at most, of a row that is made in parts */
+};
 
 /* Where finished rows go: to a view, or through a row buffer to their destination. */
 struct sink {
@@ -113,9 +117,29 @@ static bool sink_open(struct sink *sink, struct st_arena *arena, const struct st
 
 /* ---- the passes -------------------------------------------------------------------------------- */
 
+static void sink_ahead(const struct sink *sink, int32_t y, struct st_fraction share)
+{
+    if (!sink->view)
+        st_finish_ahead(sink->finish, sink->flip, y, share, sink->place);
+}
+
+/* A row of the vertical pass, while row `next` of the destination is fetched. */
+static void down_in_parts(const struct run *run, uint8_t *out, const uint8_t *const *rows,
+                          const int32_t *weight, int32_t taps, size_t bytes, int32_t next)
+{
+    const uint8_t *part[PART_TAPS];
+    for (size_t at = 0, some; at < bytes; at += some) {
+        some = bytes - at < PART ? bytes - at : PART;
+        for (int32_t k = 0; k < taps; k++)
+            part[k] = rows[k] + at;
+        run->kernels->down(out + at, part, weight, taps, some);
+        sink_ahead(&run->sink, next, (struct st_fraction){at, at + some, bytes});
+    }
+}
+
 /* One output row of the vertical pass. Zero weights at either end are skipped. */
 static void down_row(const struct run *run, uint8_t *out, const uint8_t *const *rows, int32_t y,
-                     size_t bytes)
+                     size_t bytes, int32_t next)
 {
     const int32_t *weight = run->y.weight + (size_t)y * (size_t)run->y.width;
     int32_t from = 0, to = run->y.width;
@@ -123,6 +147,11 @@ static void down_row(const struct run *run, uint8_t *out, const uint8_t *const *
         to--;
     while (from < to - 1 && weight[from] == 0)
         from++;
+    if (!run->sink.view && to - from <= PART_TAPS) {
+        down_in_parts(run, out, rows + from, weight + from, to - from, bytes, next);
+        return;
+    }
+    sink_ahead(&run->sink, next, ST_ALL_OF_IT);
     run->kernels->down(out, rows + from, weight + from, to - from, bytes);
 }
 
@@ -135,6 +164,7 @@ static int across_only(const struct run *run)
         for (int32_t i = 0; i < n; i++) {
             in[i] = st_row(run->in, y + i);
             out[i] = sink_row(&run->sink, y + i, i);
+            sink_ahead(&run->sink, y + i, ST_ALL_OF_IT);
         }
         run->kernels->across(run->plan, out, in, n);
         for (int32_t i = 0; i < n; i++)
@@ -160,7 +190,7 @@ static int down_only(const struct run *run)
         return STOKER_ENOMEM;
     for (int32_t y = 0; y < run->sink.height; y++) {
         uint8_t *out = sink_row(&run->sink, y, 0);
-        down_row(run, out, rows + run->y.first[y], y, bytes);
+        down_row(run, out, rows + run->y.first[y], y, bytes, y + 1);
         sink_done(&run->sink, run->kernels, y, out);
     }
     return STOKER_OK;
@@ -176,7 +206,7 @@ static int down_then_across(const struct run *run)
     for (int32_t y = 0, n; y < run->sink.height; y += n) {
         n = run->sink.height - y < BLOCK ? run->sink.height - y : BLOCK;
         for (int32_t i = 0; i < n; i++) {
-            down_row(run, between[i], rows + run->y.first[y + i], y + i, bytes);
+            down_row(run, between[i], rows + run->y.first[y + i], y + i, bytes, y + i + BLOCK);
             out[i] = sink_row(&run->sink, y + i, i);
         }
         run->kernels->across(run->plan, out, (const uint8_t *const *)between, n);
@@ -207,7 +237,8 @@ static int across_then_down(const struct run *run)
             made += n;
         }
         uint8_t *out = sink_row(&run->sink, y, 0);
-        down_row(run, out, (const uint8_t *const *)ring + run->y.first[y] % size, y, bytes);
+        down_row(run, out, (const uint8_t *const *)ring + run->y.first[y] % size, y, bytes,
+                 y + 1);
         sink_done(&run->sink, run->kernels, y, out);
     }
     return STOKER_OK;
@@ -225,6 +256,7 @@ static int nearest(const struct st_resize *job, struct run *run)
     for (int32_t row = 0; row < run->sink.height; row++) {
         const uint8_t *in = st_row(run->in, y[row]);
         uint8_t *out = sink_row(&run->sink, row, 0);
+        sink_ahead(&run->sink, row + 1, ST_ALL_OF_IT);
         if (channels == 3)
             for (int32_t i = 0; i < run->sink.width; i++)
                 memcpy(out + (size_t)i * 3, in + (size_t)x[i] * 3, 3);

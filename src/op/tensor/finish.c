@@ -213,19 +213,40 @@ int st_finish_init(struct st_finish *finish, const struct st_finish_spec *spec, 
 
 /* ---- writing ----------------------------------------------------------------------------------- */
 
-void st_finish_row(const struct st_finish *f, const struct st_kernels *kernels, const uint8_t *row,
-                   bool mirror, bool flip, int32_t y, const struct st_place *place)
+/* Where rows go. */
+struct rows {
+    size_t bytes, plane; /* of a row of one plane, and of a plane */
+    int32_t planes;
+};
+
+static struct rows rows_of(const struct st_finish *f, const struct st_place *place)
 {
     const bool planes = f->layout == STOKER_LAYOUT_NCHW;
     const size_t bytes = (size_t)place->width * f->element * (planes ? 1 : (size_t)f->channels);
-    const size_t plane = bytes * (size_t)place->height;
+    return (struct rows){bytes, bytes * (size_t)place->height, planes ? f->channels : 1};
+}
+
+void st_finish_ahead(const struct st_finish *f, bool flip, int32_t y, struct st_fraction share,
+                     const struct st_place *place)
+{
+    const struct rows rows = rows_of(f, place);
     const int32_t to = flip ? place->height - 1 - y : y;
-    const int32_t next = flip ? to - ST_ROWS_AHEAD : to + ST_ROWS_AHEAD;
-    uint8_t *data = place->data;
-    const int32_t parts = next < 0 || next >= place->height ? 0 : planes ? f->channels : 1;
-    for (int32_t c = 0; c < parts; c++)
-        st_fetch_to_write(data + (size_t)c * plane + (size_t)next * bytes, bytes);
-    kernels->finish(f, data + (size_t)to * bytes, plane, row, place->width, mirror);
+    const size_t lines = rows.bytes / ST_CACHE_LINE + 1;
+    const size_t begin = lines * share.begin / share.of, end = lines * share.end / share.of;
+    if (to < 0 || to >= place->height)
+        return;
+    const uint8_t *row = (uint8_t *)place->data + (size_t)to * rows.bytes + begin * ST_CACHE_LINE;
+    for (int32_t c = 0; c < rows.planes; c++)
+        st_fetch_to_write(row + (size_t)c * rows.plane, (end - begin) * ST_CACHE_LINE);
+}
+
+void st_finish_row(const struct st_finish *f, const struct st_kernels *kernels, const uint8_t *row,
+                   bool mirror, bool flip, int32_t y, const struct st_place *place)
+{
+    const struct rows rows = rows_of(f, place);
+    const int32_t to = flip ? place->height - 1 - y : y;
+    kernels->finish(f, (uint8_t *)place->data + (size_t)to * rows.bytes, rows.plane, row, place->width,
+                    mirror);
 }
 
 void st_finish_view(const struct st_finish *finish, const struct st_kernels *kernels,
@@ -233,6 +254,7 @@ void st_finish_view(const struct st_finish *finish, const struct st_kernels *ker
 {
     for (int32_t y = 0; y < pixels->height; y++) {
         st_view_ahead(pixels, y);
+        st_finish_ahead(finish, flip, y + ST_ROWS_AHEAD, ST_ALL_OF_IT, place);
         st_finish_row(finish, kernels, st_row(pixels, y), mirror, flip, y, place);
     }
 }

@@ -50,5 +50,13 @@ void st_finish_view(const struct st_finish *finish, const struct st_kernels *ker
 /* Writes row `y` of an image to the destination of the image that is mirrored or flipped. */
 void st_finish_row(const struct st_finish *finish, const struct st_kernels *kernels, const uint8_t *row,
                    bool mirror, bool flip, int32_t y, const struct st_place *place);
+/* Begins to fetch a share of row `y`, which is written soon; nothing if there is no such row. In many
+ * small shares between other work it takes no time; all at once, the CPU waits for some of it. */
+struct st_fraction {
+    size_t begin, end, of;
+};
+#define ST_ALL_OF_IT ((struct st_fraction){0, 1, 1})
+void st_finish_ahead(const struct st_finish *finish, bool flip, int32_t y, struct st_fraction share,
+                     const struct st_place *place);
 
 #endif

@@ -21,9 +21,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from PIL import Image
 
 DATA = Path(os.environ.get("FAULTS_DATA", Path(__file__).resolve().parents[3] / "build/faults/data"))
+
+OWN = Path(os.environ.get("FAULTS_OWN", DATA))  # what a program writes; several run at once
 
 _traceml = importlib.import_module("traceml_ai") if "FAULTS_TRACEML" in os.environ else None
 
@@ -79,6 +80,8 @@ def picture(seed: int, width: int, height: int) -> np.ndarray:
 
 
 def make_jpegs(folder: Path, count: int, width: int, height: int, quality: int = 90) -> None:
+    from PIL import Image  # some machines lack it
+
     for i in range(count):
         Image.fromarray(picture(i, width, height)).save(folder / f"{i:05}.jpg", quality=quality)
 

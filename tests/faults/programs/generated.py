@@ -1,84 +1,43 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Any of the programs that generate.py draws: a dataset, a loader, a step and one planted cause, by arguments.
+"""Any of the programs that generate.py draws: a dataset, a loader, a step and what is planted, by arguments.
 
-Samples and steps take the time that they are given: `sleep` waits, as for a device, `cpu` counts the thread's own CPU
-time, so that a busy machine makes it later but not less. With --fixed the cause is gone, and nothing else.
+With --fixed all of --cause is gone, and nothing else.
 """
 
-import fcntl
 import gc
 import logging
+import queue
+import random
+import threading
 import time
 
+import numpy as np
 import torch
-from common import DATA, Trainer, options
-from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
+from common import OWN, Trainer, options
+from drawn_data import DATASETS, spend
+from torch.utils.data import DataLoader
 
 args = options(
-    steps=100, dataset="map", cause="none", work="sleep", work_ms=1.0, cost_ms=10.0, every=1, objects=0, start_ms=0.0
+    steps=100, dataset="map", cause="none", work="sleep", work_ms=1.0, cost_ms=10.0, late_ms=0.0, every=1, objects=0,
+    start_ms=0.0, threads=1, slow_ms=0.0,
 )  # fmt: skip
-planted = args.cause if not args.fixed else "none"
-SAMPLES = args.steps * args.batch_size
-
-
-def spend(milliseconds: float, how: str) -> None:
-    if how == "sleep":
-        time.sleep(milliseconds / 1e3)
-        return
-    end = time.thread_time() + milliseconds / 1e3
-    while time.thread_time() < end:
-        pass
-
-
-def make(index: int) -> object:
-    if planted == "lock":
-        with open(DATA / "generated.lock", "a") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            spend(args.work_ms, args.work)
-    else:
-        spend(args.work_ms, args.work)
-    sample = torch.full((64,), float(index))
-    return {"index": index, "values": sample} if args.dataset == "dict" else (index, sample)
-
-
-class Map(Dataset):
-    def __len__(self):
-        return SAMPLES
-
-    def __getitem__(self, index):
-        return make(index)
-
-
-class Batched(Map):
-    def __getitems__(self, indices):
-        return [make(index) for index in indices]
-
-
-class Files(Map):
-    def __getitem__(self, index):
-        path = DATA / f"generated-{index % 16}.txt"
-        if not path.exists():
-            path.write_text(str(index % 16))
-        return make(int(path.read_text()) + index)
-
-
-class Stream(IterableDataset):
-    def __iter__(self):
-        worker = get_worker_info()
-        for batch in range(worker.id if worker else 0, args.steps, worker.num_workers if worker else 1):
-            yield from map(make, range(batch * args.batch_size, (batch + 1) * args.batch_size))
+planted = set() if args.fixed else set(args.cause.split("+"))
 
 
 class Slow:
-    """A batch sampler that thinks."""
+    """A batch sampler, or a sampler, that thinks."""
+
+    def __init__(self, batches: bool):
+        self.batches = batches
 
     def __len__(self):
-        return args.steps
+        return args.steps * (1 if self.batches else args.batch_size)
 
     def __iter__(self):
         for batch in range(args.steps):
             spend(args.cost_ms, "cpu")
-            yield range(batch * args.batch_size, (batch + 1) * args.batch_size)
+            indices = range(batch * args.batch_size, (batch + 1) * args.batch_size)
+            yield from [indices] if self.batches else indices
 
 
 class Late(logging.Handler):
@@ -92,44 +51,108 @@ def collate(samples):
 
 
 def begin(worker: int) -> None:
-    torch.set_num_threads(1)
+    torch.set_num_threads(args.threads if "storm" in planted else 1)
     time.sleep(args.start_ms / 1e3)
 
 
 def loader() -> DataLoader:
-    data = {"map": Map, "dict": Map, "batched": Batched, "files": Files, "stream": Stream}[args.dataset]()
+    data = DATASETS[args.dataset](args, planted)
     more = {"persistent_workers": args.persistent, "prefetch_factor": args.prefetch_factor, "worker_init_fn": begin}
     how = {"num_workers": args.num_workers, **(more if args.num_workers else {})}
-    if planted == "sampler":
-        return DataLoader(data, batch_sampler=Slow(), **how)
-    return DataLoader(data, args.batch_size, collate_fn=collate if planted == "collate" else None, **how)
+    if "collate" in planted:
+        how["collate_fn"] = collate
+    elif "objects" in planted:
+        how["collate_fn"] = list
+    if "batch_sampler" in planted:
+        return DataLoader(data, batch_sampler=Slow(True), **how)
+    if "sampler" in planted:
+        return DataLoader(data, args.batch_size, sampler=Slow(False), **how)
+    return DataLoader(data, args.batch_size, **how)
+
+
+def ahead(batches):
+    """The batches, taken by a thread of the program."""
+    room: queue.Queue = queue.Queue(2)
+
+    def feed():
+        for batch in batches:
+            room.put(batch)
+        room.put(None)
+
+    threading.Thread(target=feed, daemon=True).start()
+    return iter(room.get, None)
+
+
+def dashboard():
+    while True:
+        figures = [k * 0.5 for k in range(5000)]
+        sorted(figures, key=lambda figure: -figure)
+
+
+class Costs:
+    """What the training loop does besides training."""
+
+    def __init__(self):
+        self.weights = torch.zeros(int(args.cost_ms * 60_000))
+        self.validation = DataLoader([torch.zeros(4)] * 8, batch_size=4)
+        self.logger = logging.getLogger("training")
+        self.logger.addHandler(Late())
+
+    def pay(self, step: int) -> None:
+        if "gc" in planted:
+            gc.collect()
+        if "save" in planted:
+            torch.save(self.weights, OWN / "weights.pt")
+        if "save_arrays" in planted:
+            np.save(OWN / "weights.npy", self.weights.numpy())
+        if "logging" in planted:
+            self.logger.warning("step %d", step)
+        if "validation" in planted:
+            with torch.no_grad():
+                for _ in self.validation:
+                    time.sleep(args.cost_ms / 2e3)
+
+
+def train(trainer: Trainer, batches) -> None:
+    costs = Costs()
+    for _ in range(args.epochs):
+        for taken, batch in enumerate(ahead(batches) if args.cause == "feeder" else batches, 1):
+            trainer.step(batch["index"] if isinstance(batch, dict) else batch)
+            if trainer.done % args.every == 0:
+                costs.pay(trainer.done)
+            if taken == args.steps:  # a dataset without a split among workers has more
+                break
 
 
 def main():
-    trainer = Trainer(args)
-    batches = loader()
-    validation = DataLoader([torch.zeros(4)] * 8, batch_size=4)
+    if args.slow_ms:  # two ranks
+        ranks()
+        return
+    torch.set_num_threads(args.threads if "spin" in planted else 1)
+    random.seed(1)
     kept = [[number] for number in range(args.objects)]
-    weights = torch.zeros(int(args.cost_ms * 60_000))
-    logger = logging.getLogger("training")
-    logger.addHandler(Late())
-    for _ in range(args.epochs):
-        for batch in batches:
-            trainer.step(batch["index"] if isinstance(batch, dict) else batch)
-            if trainer.done % args.every:
-                continue
-            if planted == "gc":
-                gc.collect()
-            elif planted == "save":
-                torch.save(weights, DATA / "generated.pt")
-            elif planted == "logging":
-                logger.warning("step %d", trainer.done)
-            elif planted == "validation":
-                with torch.no_grad():
-                    for _ in validation:
-                        time.sleep(args.cost_ms / 2e3)
+    if "gil" in planted:
+        threading.Thread(target=dashboard, daemon=True).start()
+    trainer = Trainer(args)
+    train(trainer, loader())
     trainer.finish()
     del kept
+
+
+def ranks() -> None:
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+
+    dist.init_process_group("gloo")
+    if dist.get_rank() == 1:
+        args.work_ms = args.slow_ms
+    trainer = Trainer(args)
+    trainer.model = DistributedDataParallel(trainer.model)
+    train(trainer, loader())
+    dist.barrier()
+    if dist.get_rank() == 0:
+        trainer.finish()
+    dist.destroy_process_group()
 
 
 if __name__ == "__main__":

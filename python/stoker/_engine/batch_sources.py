@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the bytes of a BatchTensor come from: pinned memory, or the engine's batch on a GPU."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import torch
+
+from .. import _ext
+from .._base.tensors import to_torch
+from .batch_tensor import Usage
+
+# What is rounded to these is rounded alike on a GPU. What is too large for an integer is not.
+_FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+
+
+class InMemory:
+    """A tensor of a batch that is in memory. Only what the script does with it is of interest."""
+
+    def __init__(self, tensor: torch.Tensor, usage: Usage) -> None:
+        self.usage = usage
+        self._tensor = tensor
+
+    def meta(self) -> tuple[tuple[int, ...], tuple[int, ...], torch.dtype]:
+        return tuple(self._tensor.shape), self._tensor.stride(), self._tensor.dtype
+
+    def copied(self, device: Any, dtype: Any, non_blocking: bool, layout: Any) -> torch.Tensor | None:
+        return self._tensor.to(device, dtype, non_blocking, copy=True, memory_format=layout)
+
+    def is_pinned(self) -> bool:
+        return self._tensor.is_pinned()
+
+    def fetch(self, pinned: bool) -> torch.Tensor:
+        return self._tensor
+
+
+class OnDevice:
+    """A tensor of a batch in a GPU's memory, where the engine made it."""
+
+    def __init__(self, tensor: _ext.Tensor, usage: Usage) -> None:
+        self.usage = usage
+        self._tensor = tensor
+        self._dtype: torch.dtype = getattr(torch, tensor.dtype)
+        self._device = torch.device("cuda", tensor.__dlpack_device__()[1])
+
+    def meta(self) -> tuple[tuple[int, ...], tuple[int, ...], torch.dtype]:
+        return self._tensor.shape, self._tensor.stride, self._dtype
+
+    def copied(self, device: Any, dtype: Any, non_blocking: bool, layout: Any) -> torch.Tensor | None:
+        if device != self._device or dtype not in (self._dtype, *_FLOATS):
+            return None
+        # The current stream is made to wait for the batch, and is marked where the first tensor is let go.
+        return to_torch(self._tensor).to(dtype, copy=True, memory_format=layout)
+
+    def is_pinned(self) -> bool:
+        return True
+
+    def fetch(self, pinned: bool) -> torch.Tensor:
+        """Copy in a stream of its own, which waits for the batch and for nothing that the script has queued."""
+        made = _empty(*self.meta(), pinned)
+        with torch.cuda.stream(_stream(self._device)):
+            made.copy_(to_torch(self._tensor))
+        return made
+
+
+def _empty(shape: Any, stride: Any, dtype: torch.dtype, pinned: bool) -> torch.Tensor:
+    make = functools.partial(torch.empty_strided, shape, stride, dtype=dtype, device="cpu")
+    try:
+        return make(pin_memory=pinned)
+    except RuntimeError:  # no more memory can be pinned
+        return make()
+
+
+def pinned_integers(values: list[int]) -> torch.Tensor:
+    made = _empty((len(values),), (1,), torch.int64, True)
+    made.copy_(torch.tensor(values, dtype=torch.int64, device="cpu"))
+    return made
+
+
+@functools.cache
+def _stream(device: torch.device) -> torch.cuda.Stream:
+    return torch.cuda.Stream(device)
