@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import subprocess
 import sys
@@ -56,11 +57,12 @@ def test_drawn_cases(harness):
         assert all(code in known for code in case.codes)
         number = {word[2:]: case.args[at + 1] for at, word in enumerate(case.args) if word.startswith("--")}
         workers, step = int(number["num-workers"]), float(number["step-ms"])
-        needed = float(number["work_ms"]) * int(number["batch-size"]) / step
-        cause = case.name.split("_")[0]
-        assert cause not in ("serial", "few") or needed >= 1.5 * max(workers, 1), case
-        assert cause not in ("lock",) or needed >= 1.7, case  # whatever the number of workers
-        assert cause in ("serial", "few", "lock") or needed <= 0.51 * workers, case
+        needed = float(number["work_ms"]) * int(number["batch-size"]) / (step or math.inf)
+        named = case.codes.union(*case.also)
+        if named & {"ST202", "ST203"}:
+            assert needed >= 1.2 * max(workers, 1), case
+        elif needed > 0.51 * workers:
+            assert named & {"ST204", "ST231", "ST232"}, case  # CPUs, a lock, or the shares are too small
     assert len({case.name.split("_")[0] for case in drawn}) == len(harness.generate.CAUSES)
     assert 0.15 < sum(case.control for case in drawn) / len(drawn) < 0.4
 
