@@ -6,15 +6,9 @@ import sys
 from pathlib import Path
 
 PARTS = (
-<<<<<<< HEAD
-    "watch.py", "operators.py", "stages.py", "jobs.py", "workers.py", "loaders.py", "steps.py", "costs.py", "own.py", "tried.py",
-    "probe.py", "traces.py", "start.py",
-)
-=======
     "watch.py", "operators.py", "stages.py", "alike.py", "jobs.py", "workers.py", "loaders.py", "steps.py", "costs.py", "own.py",
-    "tried.py", "probe.py", "start.py",
+    "tried.py", "probe.py", "traces.py", "start.py",
 )  # fmt: skip
->>>>>>> main
 
 
 def assembled() -> str:

@@ -1,8 +1,4 @@
-<<<<<<< HEAD
 /* operators.c - what each function costs per sample: on the screen, in the page, in JSON
-=======
-/* operators.c - the functions that make a sample and what each costs: on the screen, in the page, in JSON
->>>>>>> main
  *
  * SPDX-License-Identifier: Apache-2.0
  */
