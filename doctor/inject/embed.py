@@ -7,7 +7,7 @@ from pathlib import Path
 
 PARTS = (
     "watch.py", "operators.py", "stages.py", "alike.py", "jobs.py", "workers.py", "loaders.py", "steps.py", "costs.py", "own.py",
-    "tried.py", "probe.py", "start.py",
+    "tried.py", "probe.py", "traces.py", "start.py",
 )  # fmt: skip
 
 

@@ -39,6 +39,7 @@ def _prepare() -> None:
     _collate = _stage(COLLATE, lambda function, data: function(data), 0, "collate")
     os.register_at_fork(after_in_child=_after_fork)
     atexit.register(_at_exit)
+    _hide_frames()
 
 
 def _at_exit() -> None:

@@ -19,6 +19,7 @@
 
 const struct dr_number dr_fact_numbers[] = {
     FACT(steps_seen, "", "steps recorded"),
+    FACT(sample_seconds, "s", "time to make a sample, in its worker or in the training thread"),
     FACT(steps_lost, "", "steps not recorded, as far as it is known"),
     FACT(confidence_steps, "", "steps measured after the warm-up"),
     FACT(step, "s", "step time, mean"),

@@ -1,4 +1,4 @@
-/* operators.c - the functions that make a sample and what each costs: on the screen, in the page, in JSON
+/* operators.c - what each function costs per sample: on the screen, in the page, in JSON
  *
  * SPDX-License-Identifier: Apache-2.0
  */
