@@ -202,8 +202,8 @@ struct dr_plan dr_plan_best(const struct dr_case *c, uint32_t most_workers)
         plan = dr_best_plan(c->trace, &c->now, most_workers, dr_room_for_batches(c));
     else { /* enough for the mean, plus 10 % */
         double workers = ceil(1.1 * f->batch_mean / f->compute);
-        if (f->loader.feeder) /* how fast it would have to be is not known */
-            workers = dr_cpus_for_workers(c);
+        if (f->loader.feeder) /* how fast it would have to be is not known: twice as fast */
+            workers = fmax(dr_cpus_for_workers(c), 2.0 * f->loader.workers);
         workers = workers >= 1 ? fmin(workers, most_workers) : 1;
         plan.workers = (uint32_t)workers;
         plan.prefetch = plan.prefetch ? plan.prefetch : 2;

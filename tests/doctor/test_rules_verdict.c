@@ -175,6 +175,12 @@ static void test_not_covered(void)
     ok(has(v, "ST202") && isnan(v->finding[0].gain.mid) && isnan(v->ceiling) && is_sound(v) &&
            strstr(v->finding[0].basis, "stoker tune") && strstr(v->sentence, "feeds the training"),
        "a feeder of the program: %s; %s", v->sentence, v->finding[0].basis);
+    healthy(&f);
+    run_of(&f, 1, 0.08, 0.02, 0.001);
+    f.limits.cpus = f.limits.cpus_affinity = f.limits.cpus_machine = 2, f.loader.feeder = true;
+    dr_judge(v, &f);
+    ok(!strcmp(first(v), "ST203") && strstr(v->finding[0].advice, "num_workers=2") && isnan(v->finding[0].gain.mid),
+       "that waits for one worker, which itself waits: %s", v->findings ? v->finding[0].advice : first(v));
 }
 
 /* Three threads beside the one that makes the batches: their CPU time is no work that workers would do. */
