@@ -93,6 +93,15 @@ static void test_busy(void)
     dr_judge(v, &f);
     ok(v->kind == DR_COMPUTE_BOUND && strstr(v->sentence, "on an idle machine") && !v->findings,
        "which the simulator does not see on an idle machine: %s", v->sentence);
+    struct dr_facts tiny;
+    healthy(&tiny);
+    fires_ST220(&tiny);
+    tiny.cpus_busy_others = 5, tiny.cpus_used = 2, tiny.worker_run_queue = 0.4, tiny.main_cpu_in_next = 0.0001;
+    tiny.batch_cpu_mean = tiny.batch_mean;
+    dr_judge(v, &tiny);
+    for (uint32_t i = 0; i < v->findings; i++)
+        ok(strcmp(v->finding[i].rule->code, "ST223") || isnan(v->finding[i].gain.mid),
+           "no promise about tiny batches: %s", v->finding[i].basis);
     f.batch_count = 0;
     dr_judge(v, &f);
     ok(v->kind == DR_CANNOT_TELL && !strcmp(first(v), "ST901") && is_sound(v) &&

@@ -183,7 +183,7 @@ def _gil(draw):
 def _one_late(draw):
     """One batch in so many takes as long as many steps; all together would be in time."""
     workers, every = 4, draw.random.randint(14, 22)
-    late = draw.step * draw.between(9, 12)
+    late = draw.step * draw.between(13, 18)  # eight batches are ahead of it
     usual = draw.step * workers * 0.15
     return Drawn("ST212", "prefetch_factor=8", {"prefetch_factor": 8}, num_workers=workers, work_ms=usual / draw.batch,
                  late_ms=late / draw.batch, every=every, cause="one_late", dataset=draw.random.choice(("map", "dicts", "files")),
