@@ -26,9 +26,21 @@ static void first_batch(struct epochs *epochs, const struct dr_event *event)
     epochs->later = true;
 }
 
+/* From its beginning, with the start of workers, until the data end, or until the loop was left and the
+ * next epoch begins. */
+static void end_epoch(struct epochs *epochs, uint64_t end_ns)
+{
+    const uint64_t began = epochs->iter_ns ? epochs->iter_ns : epochs->first_ns;
+    if (began && end_ns > began)
+        dr_sum_add(epochs->added ? &epochs->length : &epochs->other_lengths,
+                   (double)(end_ns - began) / 1e9);
+}
+
 static void epoch_event(struct epochs *epochs, const struct dr_event *event)
 {
     if (event->kind == DR_ITER) {
+        if (epochs->first_ns)
+            end_epoch(epochs, event->start_ns);
         epochs->iter_ns = event->start_ns;
         epochs->iter_seconds = (double)event->dur_ns / 1e9;
         epochs->respawned = event->a > 0 && event->a != DR_UNKNOWN;
@@ -37,10 +49,7 @@ static void epoch_event(struct epochs *epochs, const struct dr_event *event)
     } else if (event->kind == DR_NEXT && (event->b & DR_NEXT_FIRST)) {
         first_batch(epochs, event);
     } else if (event->kind == DR_EPOCH) {
-        const uint64_t began = epochs->iter_ns ? epochs->iter_ns : epochs->first_ns;
-        if (began && event->start_ns > began)
-            dr_sum_add(epochs->added ? &epochs->length : &epochs->other_lengths,
-                       (double)(event->start_ns - began) / 1e9);
+        end_epoch(epochs, event->start_ns);
         epochs->ends++;
         epochs->iter_ns = epochs->first_ns = 0;
         epochs->added = false;

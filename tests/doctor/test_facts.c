@@ -222,6 +222,16 @@ static void test_epochs(void)
     ok(facts.step < 0.13 && facts.step_p99 < 0.151, "neither starts nor ends are of the steps");
     ok(facts.outlier_save > 0.99 && near(facts.outlier_period, 40), "saving after each (%.2f, %.1f)",
        facts.outlier_save, facts.outlier_period);
+    trainer = begin();
+    for (uint32_t epoch = 0; epoch < 4; epoch++) {
+        event(trainer, DR_ITER, made.now, 400 * MS, 0, 0, 4, 0);
+        made.now += 400 * MS;
+        step(trainer, 0, 600 * MS, 90 * MS);
+        for (uint32_t k = 1; k < 40; k++)
+            step(trainer, k, 10 * MS, 90 * MS);
+    }
+    ok(!judge(-1) && facts.epochs == 0 && near(facts.epoch_seconds, 4.99) && near(facts.respawn, 0.4),
+       "epochs whose loop is left at their last batch (%.2f s)", facts.epoch_seconds);
 }
 
 static void test_outliers(void)

@@ -30,7 +30,7 @@ from pathlib import Path
 import generate
 from cases import CASES, Case
 from limits import REFUSED
-from table import Result, markdown, plain_row, plain_summary, summary
+from table import Result, confusions, markdown, plain_row, plain_summary, summary
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -92,6 +92,18 @@ def late_server(case: Case) -> contextlib.AbstractContextManager[str]:
         new.write_bytes(os.urandom(8 << 20))
         new.rename(path)
     return module.late_server(path, case.latency_ms)
+
+
+@contextlib.contextmanager
+def neighbours(count: int) -> Iterator[None]:
+    """Other programs, each of which uses one of the CPUs that the case may use."""
+    burning = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for process in burning:
+            process.kill()
+            process.wait()
 
 
 def evict(case: Case) -> None:
@@ -258,7 +270,9 @@ def result_of(case: Case) -> Result:
 
 def measure(case: Case, args: argparse.Namespace) -> Result:
     result = result_of(case)
-    with late_server(case) as url, tempfile.TemporaryDirectory(dir=WORK) as folder:
+    if case.control and args.neighbours:  # which may be said
+        case = replace(case, codes=case.codes | {"ST223"})
+    with late_server(case) as url, neighbours(args.neighbours), tempfile.TemporaryDirectory(dir=WORK) as folder:
         runner = Runner(case, url, Path(folder), args.stoker)
         runner.prepare()
         for turn in range(args.rounds):
@@ -330,6 +344,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keeps what `stoker run` recorded, as DIR/NAME")
     parser.add_argument("--at-once", type=int, default=1, metavar="N", help="cases side by side, each on CPUs of its own")
     parser.add_argument("--cpus-each", type=int, default=0, metavar="N", help="CPUs of each case (all there are, divided)")
+    parser.add_argument("--neighbours", type=int, default=0, metavar="N", help="other programs on its CPUs, which compute")
     parser.add_argument("--stoker", default=program("stoker"), metavar="PATH", help="the program; its package by PYTHONPATH")
     parser.add_argument("--out", type=Path, metavar="FILE.json")
     parser.add_argument("--markdown", type=Path, metavar="FILE.md", help="writes the table of --out, or of --read")
@@ -403,6 +418,8 @@ def main() -> int:
         about = [here]
     numbers = summary(results)
     print(plain_summary(numbers, bare=args.bare, drawn=bool(args.generate)))
+    for line in confusions(results):
+        print(f"    {line}")
     if args.markdown:
         args.markdown.write_text(markdown(results, about))
     if args.bare:

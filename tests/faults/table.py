@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from dataclasses import dataclass, field
 
 RIGHT = 0.90  # at least this share of first causes
@@ -130,6 +131,14 @@ def summary(results: list[Result]) -> Summary:
     )
 
 
+def confusions(results: list[Result]) -> list[str]:
+    """What the wrong first causes were called."""
+    wrong = Counter(
+        ("/".join(row.expected) or "healthy", row.verdict or "nothing") for row in results if row.right is False and not row.error
+    )
+    return [f"{planted} was called {verdict}: {count}" for (planted, verdict), count in wrong.most_common()]
+
+
 def times(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}x"
 
@@ -223,6 +232,8 @@ def markdown(results: list[Result], machines: list[dict]) -> str:
     lines += ["## Summary", "", "| | all | open | held out |", "|---|---|---|---|"]
     parts = [summary(part) for part in (results, *by_openness(results))]
     lines += summary_rows(parts)
+    if wrong := confusions(results):
+        lines += ["", "Wrong first causes:", "", *(f"- {line}" for line in wrong)]
     return "\n".join(lines) + "\n"
 
 

@@ -117,11 +117,11 @@ def train(trainer: Trainer, batches) -> None:
     costs = Costs()
     for _ in range(args.epochs):
         for taken, batch in enumerate(ahead(batches) if args.cause == "feeder" else batches, 1):
+            if taken > args.steps:  # a dataset without a split among workers has more
+                break
             trainer.step(batch["index"] if isinstance(batch, dict) else batch)
             if trainer.done % args.every == 0:
                 costs.pay(trainer.done)
-            if taken == args.steps:  # a dataset without a split among workers has more
-                break
 
 
 def main():
