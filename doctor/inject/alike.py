@@ -55,7 +55,7 @@ def _state(generator) -> object:
         return state[1].tobytes(), state[2:]
     if home == "random" and kind.__name__ == "Random":
         return generator.getstate()
-    if home == "torch" and kind.__name__ == "Generator":
+    if home == "torch" and kind.__name__ == "Generator" and generator.device.type == "cpu":
         return generator.get_state().numpy().tobytes()
     return None
 
@@ -85,23 +85,28 @@ def _generators(data) -> list:
     return found[:16]
 
 
-@_guarded
-def _look_at_generators(data):
-    """Before the first batches of a worker."""
+def _look_at_generators(data) -> None:
+    """Before the first batches of a worker. A stream may well draw the same numbers in all of them: to shuffle what they
+    divide afterwards."""
     global _looks, _states
     _looks += 1
-    _states = _generators(data)
+    try:
+        _states = [] if isinstance(data, _torch.utils.data.IterableDataset) else _generators(data)
+    except Exception:  # an object of the program
+        _looks, _states = _LOOKS, []
 
 
-@_guarded
-def _compare_generators():
+def _compare_generators() -> None:
     """After them: a generator that has moved was used, and from which state on is reported once."""
     global _looks, _states
     import zlib
 
     states, _states = _states, []
-    for place, generator, before in states:
-        if _state(generator) != before:
-            _looks = _LOOKS
-            _say("worker.random", f"{zlib.crc32(repr(before).encode()):08x} {place}"[:200])
-            return
+    try:
+        for place, generator, before in states:
+            if _state(generator) != before:
+                _looks = _LOOKS
+                _say("worker.random", f"{zlib.crc32(repr(before).encode()):08x} {place}"[:200])
+                return
+    except Exception:
+        _looks = _LOOKS

@@ -86,5 +86,6 @@ void dr_facts_alike(struct dr_part *part)
     }
     if (loader->iterable) /* workers of all epochs were counted */
         facts->workers_alike = fmin(alike, loader->workers);
-    facts->workers_random = fmin(random, loader->workers);
+    else
+        facts->workers_random = fmin(random, loader->workers);
 }

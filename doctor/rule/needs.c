@@ -96,7 +96,7 @@ bool dr_concerns(const struct dr_rule *rule, const struct dr_facts *facts)
         if (!strcmp(rule->code, for_gpus[i]))
             return facts->has_gpu;
     if (!strcmp(rule->code, "ST234"))
-        return facts->loader.workers > 1;
+        return !facts->loader.iterable && facts->loader.workers > 1;
     if (!strcmp(rule->code, "ST232") || !strcmp(rule->code, "ST233"))
         return facts->loader.iterable && facts->loader.workers > 1;
     return strcmp(rule->code, "ST225") || facts->rank_count > 1;

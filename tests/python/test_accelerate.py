@@ -15,6 +15,8 @@ import stoker
 import torch
 import torch.utils.data as tud
 from ranks import in_fresh_python, on_ranks
+from stoker._engine.batch_tensor import BatchTensor
+from test_batch_tensor import GPU, Elsewhere, original
 from test_ranks import Numbers, labelled
 
 for needed in ("accelerate", "torchvision"):  # found, not imported: when it is imported matters here
@@ -242,3 +244,17 @@ def test_no_option_is_forgotten():
     ours, torchs = (set(inspect.signature(kind.__init__).parameters) for kind in (stoker.DataLoader, tud.DataLoader))
     handed_on = stoker.DataLoader(Numbers(3))._options_beyond_torch()
     assert ours - torchs - set(handed_on) == {"shard", "rank", "world_size", "engines"}  # a former name
+
+
+def test_batches_that_are_on_a_gpu_are_sent_there():
+    """A stand-in for a GPU has the bytes; nobody reads them on the CPU."""
+    from accelerate.utils import concatenate, find_batch_size, send_to_device, slice_tensors
+
+    source = Elsewhere(original())
+    batch = {"images": BatchTensor(source), "labels": [torch.arange(2)]}
+    assert find_batch_size(batch) == 2
+    images = send_to_device(batch["images"], GPU, non_blocking=True)
+    assert torch.equal(images, original()) and source.usage.devices == [GPU] and source.fetches == 0
+    assert torch.equal(slice_tensors(batch, slice(0, 1))["images"], original()[:1])
+    assert torch.equal(concatenate([batch, batch])["images"], torch.cat([original()] * 2))
+    assert source.fetches == 1

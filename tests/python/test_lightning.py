@@ -13,6 +13,8 @@ import stoker
 import torch
 import torch.utils.data as tud
 from ranks import in_fresh_python, on_ranks
+from stoker._engine.batch_tensor import BatchTensor
+from test_batch_tensor import GPU, Elsewhere, original
 from test_ranks import Numbers, labelled
 
 pytest.importorskip("lightning")
@@ -232,3 +234,16 @@ def test_a_resumed_run_goes_on_with_the_right_epoch(runs, case):
         assert len({epoch for _, epoch, *_ in rank["whole"]}) == 3
         assert 0 < rank["steps"] < len(rank["whole"])
         assert rank["resumed"] == rank["whole"][rank["steps"] :]
+
+
+def test_batches_that_are_on_a_gpu_are_moved_there():
+    """A stand-in for a GPU has the bytes; nobody reads them on the CPU."""
+    lightning()
+    from lightning.fabric.utilities import move_data_to_device
+    from lightning.pytorch.utilities.data import extract_batch_size
+
+    source = Elsewhere(original())
+    batch = [BatchTensor(source)]
+    assert extract_batch_size(batch) == 2
+    (images,) = move_data_to_device(batch, GPU)
+    assert torch.equal(images, original()) and source.usage.devices == [GPU] and source.fetches == 0
