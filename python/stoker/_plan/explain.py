@@ -157,12 +157,16 @@ def _copy_row(loader: Any) -> Row:
     if loader.device is not None:
         return Row("copy to device", f"the loader's CUDA stream, to {loader.device}")
     if loader.pin_memory and loader._native is not None:
-        batches = loader._native.device_batches
-        where = "the script" if batches.place is None else f"none: batches are made on {batches.place}"
-        return Row("copy to device", where, batches.said())
+        return _pinned_row(loader._native.device_batches, "none: batches are made on")
+    if loader.pin_memory and loader._epochs is not None:
+        return _pinned_row(loader._epochs.device_batches, "a CUDA stream of the loader's, to")
     if loader.pin_memory:
         return Row("copy to device", "the script", "batches are in pinned memory if there is a GPU")
     return Row("copy to device", "the script", "batches are in CPU memory", "device='cuda'")
+
+
+def _pinned_row(batches: Any, there: str) -> Row:
+    return Row("copy to device", "the script" if batches.place is None else f"{there} {batches.place}", batches.said())
 
 
 def gather_plan(loader: Any) -> Plan:
