@@ -151,7 +151,7 @@ static void print_diff(const struct dr_judged *a, const struct dr_judged *b)
     print_row(a, "");
     print_row(b, "");
     if (!same_program(a->run, b->run)) {
-        printf("these are runs of different programs, so that their speeds say nothing about a change:\n");
+        printf("these are runs of different programs, so their speeds cannot be compared:\n");
         print_command(a->run);
         print_command(b->run);
         return;

@@ -408,7 +408,7 @@ static const struct cli_option options[] = {
     {"--wait", "S", "seconds without a batch after which a run is ended (default 600)",
      "a number of seconds from 1 to 86400"},
     {"--quick", NULL, "4 seconds each, and fewer runs"},
-    {"--apply", NULL, "write the change into the program: that of the call or of the import, the faster one"},
+    {"--apply", NULL, "write the change into the program: of the call or of the import, the faster one"},
     {"--json", NULL, "print measurements and recommendation as JSON"},
     {NULL},
 };

@@ -5,7 +5,10 @@ A Python process loads a single file as its sitecustomize; the parts share its n
 import sys
 from pathlib import Path
 
-PARTS = ("watch.py", "stages.py", "jobs.py", "workers.py", "loaders.py", "steps.py", "costs.py", "own.py", "tried.py", "probe.py", "start.py")
+PARTS = (
+    "watch.py", "operators.py", "stages.py", "alike.py", "jobs.py", "workers.py", "loaders.py", "steps.py", "costs.py", "own.py",
+    "tried.py", "probe.py", "traces.py", "start.py",
+)  # fmt: skip
 
 
 def assembled() -> str:

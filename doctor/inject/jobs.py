@@ -9,6 +9,8 @@ def _begin_job(dataset):
     me = _me or _process()
     _look_for_stages(dataset)
     entered = _clock()
+    if _looks < _LOOKS and me.role == "worker":
+        _look_at_generators(dataset)
     swaps = not _swapped if me.role == "worker" else _unused < 8 or not _local.batch & 15  # a worker keeps them
     if swaps:
         _swap(1)
@@ -42,7 +44,9 @@ def _end_job(job, done: bool):
     _local.job = None
     if job.swaps:
         _swap(-1)
-    _unused = 0 if any(job.calls[:5]) else _unused + 1
+    _unused = 0 if any(job.calls[:5]) or job.archives else _unused + 1
+    if _states:
+        _compare_generators()
     if not done:
         return
     batch, loader, start, dur = job.batch, job.loader, job.start, end - job.start
@@ -69,8 +73,12 @@ def _end_job(job, done: bool):
     if job.shared:
         ns, calls, used = job.shared
         events.append((SHARED, start, ns, calls, used // 1000))
+    if job.archives:
+        ns, calls, used = job.archives
+        events.append((ARCHIVE, start, int(by_time * ns), round(by_samples * calls), int(by_time * used) // 1000))
     if job.opened:
         events.append((OPENED, start, 0, round(by_samples * job.opened), int(by_samples * job.bytes) >> 10))
+    _add_operators(job, dur, by_samples, by_time)
     if job.slow:
         known = isinstance(index, int) and 0 <= index < _UNKNOWN
         events.append((SLOWEST, start, job.slow, index if known else _UNKNOWN, 0))
@@ -160,6 +168,8 @@ def _fetch_of_iterable(original):
                         self.ended = True
                         break
                     now = _sampled(job, _UNKNOWN, now)
+                    if _firsts is not None and len(_firsts) < _FIRST_SAMPLES and _me.role == "worker":
+                        _note_first(data[-1])
                 if len(data) == 0 or (self.drop_last and len(data) < len(possibly_batched_index)):
                     raise StopIteration
             else:

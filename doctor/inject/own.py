@@ -92,7 +92,7 @@ def _stoker_fetch(original):
 
     def fetch(self, *args):
         if not hasattr(self._collate, "_stoker_watched"):
-            self._collate = _mark(_stage(COLLATE, self._collate))
+            self._collate = _mark(_stage(COLLATE, self._collate, 0, "collate"))
         return timed(self, *args)
 
     return functools.update_wrapper(fetch, original)
@@ -151,7 +151,7 @@ def attach():
         ("stoker._workers.tensor_datasets", "Gather.fetch", lambda original: _whole(original, lambda args: len(args[0]))),
         ("stoker._workers.fetch", "Fetcher.fetch", _stoker_fetch),
         ("stoker._workers.fetch", "Fetcher._sample", _stoker_sample),
-        ("stoker._workers.early_rows", "Rows.put", lambda original: _stage(COLLATE, original)),
+        ("stoker._workers.early_rows", "Rows.put", lambda original: _stage(COLLATE, original, 0, "collate")),
         ("stoker._workers.process", "_Worker.begin", _stoker_worker),
         ("stoker._workers.process", "_Worker._fetch", _stoker_batch),
         ("stoker._workers.process", "pack", _stoker_pack),

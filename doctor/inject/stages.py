@@ -7,13 +7,15 @@ class _Job:
 
     __slots__ = ("active", "batch", "bytes", "calls", "cpu", "cpus", "loader", "measured", "nested", "nested_cpu", "ns")
     __slots__ += ("opened", "reduced", "samples", "sizes", "shared", "slow", "slow_index", "start", "swaps", "timed")
-    __slots__ += ("all_cpu",)
+    __slots__ += ("all_cpu", "archives", "operators", "within")
 
     def __init__(self, batch: int, loader: int) -> None:
         self.batch, self.loader, self.active, self.swaps, self.reduced = batch, loader, True, False, False
         self.ns, self.cpus, self.measured, self.calls = [0] * 6, [0] * 6, [0] * 6, [0] * 6
         self.nested = self.nested_cpu = self.opened = self.bytes = self.samples = self.timed = self.slow = 0
-        self.shared = None  # ns, calls, CPU ns
+        self.operators: dict = {}  # (place of the stage, name) -> [calls, ns]
+        self.within = None  # the key of the transform that runs
+        self.shared = self.archives = None  # ns, calls, CPU ns
         self.slow_index, self.sizes = _UNKNOWN, {}  # sizes: (stage, elements worked on) -> ns
         self.all_cpu = time.process_time_ns() if _me is not None and _me.role == "trainer" else 0
         self.cpu, self.start = _cpu_clock(), _clock()
@@ -33,12 +35,36 @@ _plan: dict = {}  # module -> its functions to time
 for _kind, _text in _STAGES.items():
     for _entry in _text.split():
         _plan.setdefault(_entry.partition(":")[0], []).extend((_kind, p) for p in _entry.partition(":")[2].split(","))
+for _entry in _ARCHIVES.split():
+    _plan.setdefault(_entry.partition(":")[0], []).append((ARCHIVE, _entry.partition(":")[2]))
 _swap_lock = _thread.RLock()
 
 
-def _stage(kind: int, function, data: int = 0):
+def _opening(function):
+    """Times the opening of an archive, with all that it does: part of whatever stages that is."""
+
+    def timed(*args, **kwargs):
+        job = _local.job
+        if job is None or not job.active or job.archives == ():
+            return function(*args, **kwargs)
+        ns, calls, used = job.archives or (0, 0, 0)
+        job.archives = ()  # one that is opened inside is part of this one
+        cpu, start = _cpu_clock(), _clock()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            job.archives = ns + _clock() - start, calls + 1, used + _cpu_clock() - cpu
+
+    return functools.update_wrapper(timed, function)
+
+
+def _stage(kind: int, function, data: int = 0, name: str = "", holds_steps: bool = False):
     """Times the function as part of a stage; args[data] is what it works on."""
-    place = kind - READ
+    if kind == ARCHIVE:
+        return _opening(function)
+    place, name = kind - READ, name or _name_of(function)
+    fixed, typed, transforms = (place, name), kind in (READ, DECODE), kind == TRANSFORM
+    begins = transforms and not holds_steps
     opens = getattr(function, "__name__", "") in _OPENS_BY_ITSELF
     sized = kind in (DECODE, TRANSFORM)
 
@@ -51,6 +77,10 @@ def _stage(kind: int, function, data: int = 0):
         with_cpu = calls < 4 or not calls & 15
         outer, outer_cpu = job.nested, job.nested_cpu
         job.nested = job.nested_cpu = 0
+        within = job.within
+        if begins and within is None:
+            job.within = fixed
+            job.operators.setdefault(fixed, [0, 0])
         cpu = _cpu_clock() if with_cpu else 0
         out, start = None, _clock()
         try:
@@ -67,6 +97,17 @@ def _stage(kind: int, function, data: int = 0):
             else:
                 cpu = job.nested_cpu + own * job.cpus[place] // (job.measured[place] or 1)
             job.nested, job.nested_cpu = outer + whole, outer_cpu + cpu
+            job.within = within
+            if transforms and within is not None:  # a part of that transform
+                job.operators[within][1] += own
+            else:
+                key = (place, name + _type_of(args[0], out)) if typed and args else fixed
+                sums = job.operators.get(key)
+                if sums is None:
+                    job.operators[key] = [1, own]
+                else:
+                    sums[0] += 1
+                    sums[1] += own
             if sized and len(args) > data:
                 _note_size(job, kind, own, args[data], out)
             if opens and args:
@@ -165,7 +206,7 @@ def _timed_steps(compose, data=None):
     same = known is not None and known[0] is compose and len(known[1]) == len(steps)
     if not same or any(one is not other for one, other in zip(known[1], steps)):
         copied = copy.copy(compose)
-        copied.transforms = [_stage(TRANSFORM, step.__call__) for step in steps]
+        copied.transforms = [_stage(TRANSFORM, step.__call__, 0, _name_of(step)) for step in steps]
         if len(_steps) >= 64:
             _steps.clear()
         known = _steps[id(compose)] = compose, list(steps), copied
@@ -209,7 +250,7 @@ def _plain_open(function):
             raw.close()
             raise
 
-    timed = _stage(READ, opened)
+    timed = _stage(READ, opened, 0, "open")
 
     def open(file, mode="r", buffering=-1, encoding=None, errors=None, newline=None, closefd=True, opener=None):
         job = _local.job
@@ -235,7 +276,10 @@ def _look_for_stages(dataset) -> None:
                     _wrap(kind, sys.modules.get(name), path)
             if id(builtins.open) not in _wrapped and not hasattr(builtins.open, "_stoker_watched"):
                 _wrapped[id(builtins.open)] = (builtins.open, _plain_open(builtins.open))
-                _Raw.readinto, _Raw.readall = _stage(READ, io.FileIO.readinto), _stage(READ, io.FileIO.readall)
+                _Raw.readinto, _Raw.readall = (
+                    _stage(READ, io.FileIO.readinto, 0, "read"),
+                    _stage(READ, io.FileIO.readall, 0, "read"),
+                )
             places = _places_of_functions(new)
             _swaps.extend(places)
             if _swapped:
@@ -267,7 +311,8 @@ def _wrap(kind: int, owner, path: str) -> None:
     if method and isinstance(function, type) and hasattr(function, method):
         _wrap_method(kind, function, method)
     elif not method and callable(function) and not isinstance(function, type):
-        _wrapped.setdefault(id(function), (function, _stage(kind, function)))
+        home = getattr(owner, "__name__", "").rpartition(".")[2]
+        _wrapped.setdefault(id(function), (function, _stage(kind, function, 0, f"{home}.{name}")))
 
 
 def _places_of_functions(modules: list) -> list:
@@ -290,7 +335,8 @@ def _wrap_method(kind: int, owner: type, name: str) -> None:
     if not hasattr(function, "_stoker_stage"):
         image = hasattr(owner, "getbands")  # its methods work on the object itself
         by_step = owner.__name__ == "Compose" and owner.__module__.partition(".")[0] == "torchvision"
-        timed = _stage(kind, _by_step(function) if by_step else function, 0 if image else 1)
+        label = owner.__name__ if name in ("forward", "__call__") else f"{owner.__name__}.{name}"
+        timed = _stage(kind, _by_step(function) if by_step else function, 0 if image else 1, label, by_step)
         timed._stoker_stage = kind
         timed._stoker_original = function  # for Stoker, which runs only what nobody has changed
         try:

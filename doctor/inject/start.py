@@ -36,9 +36,10 @@ def _prepare() -> None:
     import atexit
 
     _import_all()
-    _collate = _stage(COLLATE, lambda function, data: function(data))
+    _collate = _stage(COLLATE, lambda function, data: function(data), 0, "collate")
     os.register_at_fork(after_in_child=_after_fork)
     atexit.register(_at_exit)
+    _hide_frames()
 
 
 def _at_exit() -> None:
@@ -52,6 +53,8 @@ def _finish():
         _stalls.collect(64)
         _flush_syncs(_me)
         _look_at_cuda(_me)
+        for loader, known in _operators.items():
+            _say_operators(loader, known)
         _me.flush()
 
 

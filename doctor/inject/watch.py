@@ -27,7 +27,7 @@ _HEADER, _CHUNK = 4096, 2048  # header size in bytes; records whose disk space i
 _TRAINER, _WORKER = 1 << 16, 1 << 14  # records in the ring buffer
 NEXT, STALL, STEP, ITER, PIN, COPY, SYNC, SAVE, GC, EPOCH, LOG, SAMPLE, TRIED_TORCH, TRIED_STOKER = range(1, 15)
 FETCH, READ, NETWORK, DECOMPRESS, DECODE, TRANSFORM, COLLATE, PUT, OPENED, SLOWEST, DISCARDED, SHARED = range(16, 28)
-HELPERS = 28
+HELPERS, ARCHIVE = 28, 29
 _READY, _BEHIND, _FIRST, _TRAINING = 1, 2, 4, 8  # of NEXT
 _PINNED, _NON_BLOCKING = 1, 2  # of COPY
 _UNKNOWN = 0xFFFFFFFF
@@ -61,6 +61,8 @@ _STAGES = {
     "albumentations.core.composition:Compose.__call__ "
     "transformers.tokenization_utils_base:PreTrainedTokenizerBase.__call__",
 }  # fmt: skip
+# Opening these reads their whole directory, or starts a library: once per worker is enough.
+_ARCHIVES = "zipfile:ZipFile.__init__ tarfile:TarFile.getmembers h5py._hl.files:File.__init__ sqlite3:connect"
 _OPENS_BY_ITSELF = {"imread", "read_file", "fromfile"}  # C functions that take a path
 
 _on = True  # False after a failure
@@ -245,6 +247,7 @@ def _after_fork() -> None:
     _local.starting, _me, _spent, _syncs, _more_syncs = inherited.starting, None, 0, 0, {}
     _said.clear()
     _wanted.clear()
+    _operators.clear()
     if _swapped:
         _swapped = 0
         _put_functions(False, _swaps)

@@ -29,6 +29,7 @@ static void forget_all(struct dr_facts *out)
     FORGET(out, cpus_used, gpu_capability);
     FORGET(out, sync_where_share, outlier_eval);
     FORGET(out, rank_skew, rank_skew);
+    FORGET(out, sample_seconds, sample_seconds);
     FORGET(out, tried.workers, tried.share_high);
     FORGET(out, overhead_share, overhead_share);
 }
@@ -189,6 +190,9 @@ static int all_facts(struct dr_part *part)
         return rc;
     facts_settings(part);
     dr_facts_tried(part);
+    rc = dr_facts_operators(part);
+    if (rc)
+        return rc;
     rc = dr_facts_steps(part);
     if (!rc && !part->facts->step_count) {
         dr_facts_machine(part);
@@ -200,6 +204,7 @@ static int all_facts(struct dr_part *part)
     if (rc)
         return rc;
     dr_facts_makers(part);
+    dr_facts_alike(part);
     dr_facts_machine(part);
     dr_facts_epochs(part);
     dr_facts_gpu(part);
@@ -250,5 +255,6 @@ void dr_facts_free(struct dr_facts *facts)
     facts->steps = NULL;
     facts->batch_seconds = facts->batch_cpu = NULL;
     facts->ranks = NULL;
-    facts->step_count = facts->batch_count = facts->rank_count = 0;
+    facts->operators = NULL;
+    facts->step_count = facts->batch_count = facts->rank_count = facts->operator_count = 0;
 }

@@ -57,6 +57,15 @@ struct dr_rank_facts {
     double pace; /* seconds per batch of all its makers together while they are at work */
 };
 
+/* A function that takes part in making samples: a transform, a decoder and the format it decodes, ... */
+struct dr_operator {
+    char name[64];
+    enum dr_stage stage;
+    double calls, seconds; /* per sample, without other operators inside */
+    double share;          /* of the time of a batch */
+};
+enum { DR_OPERATORS_MOST = 64 };
+
 /* Samples of the run that were made once more at its end, with --try-stoker. */
 struct dr_tried {
     const char *plan; /* how Stoker's loader makes them: "engine", "rows", "python"; NULL: not known */
@@ -124,6 +133,8 @@ struct dr_facts {
     double pin, pin_bytes;   /* seconds and bytes per batch */
     double put;              /* = stage[DR_STAGE_PUT] */
     double shared_cpu;       /* part of batch_cpu_mean for allocating shared memory in workers */
+    double opening, opening_cpu; /* seconds per batch for opening archives and databases */
+    double openings_per_sample;
     double helpers_cpu;      /* CPU time of other threads of the training process while it makes a batch:
                                 they work, or spin between two pieces of work */
     double batch_cpu_fast, batch_cpu_least; /* CPU time of a batch: first percentile, minimum */
@@ -139,6 +150,8 @@ struct dr_facts {
                                           file or between processes; for a socket */
     double workers_at_work; /* of an iterable dataset: share of the workers that make batches, mean over
                                the only epoch */
+    double workers_alike;  /* workers whose first samples are those of another one */
+    double workers_random; /* workers whose random numbers begin as those of another one */
     double worker_children;            /* processes that workers started: how many, on average */
     double worker_idle; /* share of time in which a worker had no batch to make */
     double worker_threads, worker_busy_threads,
@@ -148,6 +161,7 @@ struct dr_facts {
                                      some */
     double worker_private, worker_rss; /* per worker, mean */
     char storm_names[128]; /* names of the most frequent threads */
+    char random_at[160];   /* where the generator of workers_random is */
 
     /* CPUs */
     double cpus_used, cpus_busy_others; /* used by the run; by others, and by the host, of the CPUs that
@@ -173,6 +187,7 @@ struct dr_facts {
     double shm_size, shm_used_most,
         shm_needed; /* needed: (workers x prefetch + workers) x batch_bytes */
     double memory_available_least, rss_all;
+    double swapped; /* bytes of the run's processes that are swapped out, mean */
 
     /* epochs */
     double epochs;        /* completed epochs */
@@ -204,6 +219,9 @@ struct dr_facts {
     double rank_skew; /* share of the time in which the rank that gets its batch last waits longer than
                          the others do on average: whichever rank that is, all of them lose it */
 
+    struct dr_operator *operators; /* the costliest first; over the whole run */
+    uint32_t operator_count;
+    double sample_seconds; /* of which they are parts: of a batch, per sample */
     struct dr_tried tried;
     double
         overhead_share; /* of watching: how much longer the run takes at most, as a share of its time */

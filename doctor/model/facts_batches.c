@@ -18,6 +18,7 @@ struct tally {
     struct made *made;
     uint32_t count;
     double samples, opens, opened_bytes, opens_sized, shared_cpu, helpers;
+    double opening, opening_cpu, openings;
     double wall[DR_STAGES], cpu[DR_STAGES], discarded[DR_STAGES];
     bool seen[DR_STAGES], sized[DR_STAGES], opened;
     struct dr_sum slowest;
@@ -55,6 +56,11 @@ static void tally_event(struct tally *tally, const struct dr_event *event, const
         break;
     case DR_HELPERS:
         tally->helpers += seconds;
+        break;
+    case DR_ARCHIVE:
+        tally->opening += seconds;
+        tally->opening_cpu += event->b / 1e6;
+        tally->openings += event->a;
         break;
     case DR_SLOWEST:
         if (batch && batch->batch == event->batch && batch->dur_ns)
@@ -157,6 +163,9 @@ int dr_facts_batches(struct dr_part *part)
     facts->batch_cpu_least = sorted[0];
     facts->shared_cpu = fmin(tally.shared_cpu / count, facts->batch_cpu_mean);
     facts->helpers_cpu = tally.helpers / count;
+    facts->opening = fmin(tally.opening / count, facts->batch_mean);
+    facts->opening_cpu = fmin(fmin(tally.opening_cpu / count, facts->batch_cpu_mean), facts->opening);
+    facts->openings_per_sample = dr_share(tally.openings, tally.samples);
     facts->slowest_share = dr_sum_mean(&tally.slowest);
     if (tally.opened) {
         facts->opens_per_sample = dr_share(tally.opens, tally.samples);

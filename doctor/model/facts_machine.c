@@ -100,18 +100,23 @@ static void memory(struct dr_part *part)
     const struct dr_settings *loader = &facts->loader;
     const double batches = loader->native ? 0 : (double)loader->workers * (loader->prefetch + 1.0);
     facts->shm_needed = batches * loader->batch_bytes;
-    struct dr_sum rss = {0};
+    struct dr_sum rss = {0}, swapped = {0};
     for (uint32_t tick = part->rows.from; tick < part->rows.to; tick++) {
-        struct dr_sum sum = {0};
+        struct dr_sum sum = {0}, out = {0};
         for (uint32_t k = 0; k < run->processes; k++) {
             const struct dr_process *process = &run->process[k];
-            if (process->table.values && tick >= process->first_tick &&
-                tick - process->first_tick < process->table.ticks)
-                dr_sum_add(&sum, dr_at(&process->table, tick - process->first_tick, DR_P_RSS));
+            if (!process->table.values || tick < process->first_tick ||
+                tick - process->first_tick >= process->table.ticks)
+                continue;
+            dr_sum_add(&sum, dr_at(&process->table, tick - process->first_tick, DR_P_RSS));
+            dr_sum_add(&out, dr_at(&process->table, tick - process->first_tick, DR_P_SWAPPED));
         }
         if (sum.count)
             dr_sum_add(&rss, sum.sum);
+        if (out.count)
+            dr_sum_add(&swapped, out.sum);
     }
+    facts->swapped = dr_sum_mean(&swapped);
     facts->rss_all = rss.count ? rss.most : NAN;
 }
 

@@ -63,11 +63,13 @@ bool dr_is_measured(const struct dr_part *part, const struct dr_event *event);
 int dr_facts_steps(struct dr_part *part);
 int dr_facts_batches(struct dr_part *part);
 void dr_facts_makers(struct dr_part *part);
+void dr_facts_alike(struct dr_part *part);
 void dr_facts_machine(struct dr_part *part);
 void dr_facts_epochs(struct dr_part *part);
 int dr_facts_outliers(struct dr_part *part);
 void dr_facts_gpu(struct dr_part *part);
 int dr_facts_ranks(struct dr_part *part);
+int dr_facts_operators(struct dr_part *part);
 void dr_facts_tried(struct dr_part *part);
 
 #endif

@@ -53,6 +53,10 @@ static double step_cpu_of(const struct dr_facts *facts)
         cpu -= or_else(facts->batch_cpu_mean, 0);
     if (facts->loader.workers)
         cpu -= or_else(facts->pin, 0) + watch_of(facts);
+    /* With a GPU, one thread at a time launches kernels, this one or autograd's: what others use then
+     * are OpenMP's threads, which spin until they are needed or give up. */
+    if (facts->has_gpu && !facts->loader.native)
+        cpu = fmin(cpu, facts->step - facts->wait);
     return fmax(cpu, 0);
 }
 

@@ -6,8 +6,11 @@
 #include "doctor/record/watched.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #ifndef F_OFD_SETLKW
 #define F_OFD_SETLKW 38
@@ -62,6 +65,36 @@ static bool is_socket(long call)
     }
 }
 
+/* usleep() and nanosleep(): a relative time on the clock of the day. */
+static bool is_pause(long call, const unsigned long *argument)
+{
+    switch (call) {
+#ifdef SYS_nanosleep
+    case SYS_nanosleep:
+        return true;
+#endif
+#ifdef SYS_clock_nanosleep
+    case SYS_clock_nanosleep:
+        return argument[0] == CLOCK_REALTIME && !argument[1];
+#endif
+    default:
+        return false;
+    }
+}
+
+/* SQLite locks bytes at 1 GiB of its database for writing (pending, reserved, exclusive), and bytes 120
+ * to 127 of the index beside a write-ahead log. */
+bool dr_is_database_lock(const char *text, int *pid)
+{
+    char kind[16], mode[16], access[16];
+    unsigned long long first;
+    if (sscanf(text, "%*d: %15s %15s %15s %d %*s %llu", kind, mode, access, pid, &first) != 5 ||
+        (strcmp(kind, "POSIX") && strcmp(kind, "OFDLCK")) || strcmp(access, "WRITE"))
+        return false;
+    const unsigned long long bytes = 1ull << 30;
+    return (first >= bytes && first < bytes + 512) || (first >= 120 && first <= 127);
+}
+
 enum dr_wait dr_wait_of(const char *text)
 {
     unsigned long argument[ARGUMENTS] = {0};
@@ -71,7 +104,10 @@ enum dr_wait dr_wait_of(const char *text)
         return DR_WAIT_NONE;
     for (int k = 0; k < ARGUMENTS; k++)
         argument[k] = strtoul(end, &end, 16);
-    return is_lock(call, argument) ? DR_WAIT_LOCK : is_socket(call) ? DR_WAIT_SOCKET : DR_WAIT_NONE;
+    return is_lock(call, argument)    ? DR_WAIT_LOCK
+           : is_socket(call)          ? DR_WAIT_SOCKET
+           : is_pause(call, argument) ? DR_WAIT_PAUSE
+                                      : DR_WAIT_NONE;
 }
 
 void dr_process_waits(struct dr_process_watched *process)
@@ -82,4 +118,5 @@ void dr_process_waits(struct dr_process_watched *process)
     const enum dr_wait wait = dr_wait_of(text);
     process->row[DR_P_MAIN_LOCK] = wait == DR_WAIT_LOCK;
     process->row[DR_P_MAIN_SOCKET] = wait == DR_WAIT_SOCKET;
+    process->pauses = wait == DR_WAIT_PAUSE;
 }

@@ -41,6 +41,7 @@ struct dr_tree {
     int loadavg; /* its last number is the newest process: no scan is needed while it stays the same */
     char newest[32];
     uint64_t scan_after_ns, private_after_ns;
+    uint64_t locked_ns; /* a process of the run was last seen to lock a database */
     bool private_known; /* a worker has had enough samples */
     int *known;         /* pids found by the last scan of /proc, sorted */
     uint32_t known_count, known_room;
@@ -260,12 +261,39 @@ static void show(struct dr_tree *tree, uint32_t at)
         tree->node_used[node] += inside->row[DR_P_ON_CPU];
 }
 
+/* SQLite tries again after a pause, without a system call that waits for the lock: processes of the run
+ * pause, the longer the more often they try, while others of them hold such locks by turns. */
+static void look_at_databases(struct dr_tree *tree, uint64_t now_ns)
+{
+    char text[16384];
+    bool any = false;
+    int writer = 0;
+    for (uint32_t k = 0; k < tree->watched.processes; k++)
+        any |= tree->inside[k]->pauses;
+    if (!any || !dr_file_once(tree->root, "/proc/locks", text, sizeof text))
+        return;
+    for (const char *line = text; line && *line; line = strchr(line, '\n')) {
+        int holder;
+        line += *line == '\n';
+        if (dr_is_database_lock(line, &holder) && is_ours(tree, holder))
+            writer = holder;
+    }
+    if (writer)
+        tree->locked_ns = now_ns;
+    if (!tree->locked_ns || now_ns - tree->locked_ns > SECOND)
+        return;
+    for (uint32_t k = 0; k < tree->watched.processes; k++)
+        if (tree->inside[k]->pauses && tree->process[k].pid != writer)
+            tree->inside[k]->row[DR_P_MAIN_LOCK] = 1;
+}
+
 void dr_tree_sample(struct dr_tree *tree, uint64_t now_ns)
 {
     scan(tree, now_ns);
     for (uint32_t k = tree->watched.processes; k-- > 0;)
         if (!dr_process_sample(tree->inside[k], now_ns))
             remove_process(tree, k);
+    look_at_databases(tree, now_ns);
     count_private(tree, now_ns);
     for (uint32_t k = 0; k < tree->watched.processes; k++)
         show(tree, k);

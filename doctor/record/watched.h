@@ -41,6 +41,7 @@ struct dr_process_watched {
     const char *root;
     int pid, parent, cpu;
     char state;
+    bool pauses; /* the main thread, in the last sample: DR_WAIT_PAUSE */
     char name[64];
     int stat, io, call; /* files, kept open; -1 */
     int *files_left; /* file descriptors that may still be opened, for all processes together */
@@ -52,7 +53,7 @@ struct dr_process_watched {
     uint32_t private_count;                                 /* updates of the private memory */
     double minor_faults, private_faults; /* so far; when the private memory was counted */
     double ticks, system_ticks, faults, read_storage, read_asked, read_calls;
-    double last_private, last_files;
+    double last_private, last_files, last_swapped;
     struct dr_threads names[DR_THREAD_NAMES];
     uint32_t name_count;
     double row[DR_PROCESS_COUNT];
@@ -72,9 +73,13 @@ bool dr_process_private_due(const struct dr_process_watched *process, bool worke
 void dr_process_private(struct dr_process_watched *process, uint64_t now_ns);
 /* Fills in DR_P_MAIN_LOCK and DR_P_MAIN_SOCKET (waits.c). */
 void dr_process_waits(struct dr_process_watched *process);
-/* By the text of /proc/PID/syscall. */
-enum dr_wait { DR_WAIT_NONE, DR_WAIT_LOCK, DR_WAIT_SOCKET };
+/* By the text of /proc/PID/syscall. A pause is a sleep as C libraries do it between two attempts;
+ * Python's time.sleep is none. */
+enum dr_wait { DR_WAIT_NONE, DR_WAIT_LOCK, DR_WAIT_SOCKET, DR_WAIT_PAUSE };
 enum dr_wait dr_wait_of(const char *text);
+/* Whether a line of /proc/locks (`text` begins with it) is a lock for writing to an SQLite database; the
+ * process that has it. */
+bool dr_is_database_lock(const char *text, int *pid);
 void dr_process_close(struct dr_process_watched *process);
 /* The parent in /proc/PID/stat of a process that may not be ours; 0: unknown. */
 int dr_process_parent(const char *root, int pid);

@@ -95,7 +95,8 @@ bool dr_process_open(struct dr_process_watched *process, const char *root, int p
                                            .call = -1,
                                            .files_left = files_left,
                                            .last_private = NAN,
-                                           .last_files = NAN};
+                                           .last_files = NAN,
+                                           .last_swapped = NAN};
     process->stat = keep_open(process, "stat");
     process->io = keep_open(process, "io");
     process->call = keep_open(process, "syscall");
@@ -307,6 +308,14 @@ static void count_files(struct dr_process_watched *process, uint64_t now_ns)
     process->last_files = count;
 }
 
+static void look_at_swap(struct dr_process_watched *process)
+{
+    char text[4096];
+    process->last_swapped = read_path(process->root, process->pid, "status", text, sizeof text)
+                                ? 1024 * dr_text_number(text, "VmSwap:")
+                                : NAN;
+}
+
 bool dr_process_private_due(const struct dr_process_watched *process, bool worker, uint64_t now_ns)
 {
     const uint64_t age = now_ns - process->since_ns;
@@ -365,6 +374,7 @@ bool dr_process_sample(struct dr_process_watched *process, uint64_t now_ns)
     process->parent = line.parent;
     process->state = line.state;
     process->cpu = line.cpu;
+    process->pauses = false;
     for (int k = 0; k < DR_PROCESS_COUNT; k++)
         process->row[k] = NAN;
     if ((uint32_t)line.threads != process->threads)
@@ -385,7 +395,8 @@ bool dr_process_sample(struct dr_process_watched *process, uint64_t now_ns)
     process->row[DR_P_RSS] = line.pages * (double)sysconf(_SC_PAGESIZE);
     sample_io(process, seconds);
     if (first || now_ns - process->counted_ns >= SECOND)
-        count_files(process, now_ns);
+        count_files(process, now_ns), look_at_swap(process);
+    process->row[DR_P_SWAPPED] = process->last_swapped;
     process->row[DR_P_OPEN_FILES] = process->last_files;
     return true;
 }

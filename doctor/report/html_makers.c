@@ -6,6 +6,7 @@
 #include "doctor/model/numbers.h"
 #include "doctor/report/html.h"
 #include "doctor/report/numbers.h"
+#include "doctor/report/operators.h"
 #include "doctor/report/timeline.h"
 
 #include "cli/out.h"
@@ -76,6 +77,7 @@ void dr_html_pipeline(const struct dr_page *page)
             "</div>\n<p class=note>Measured: %s samples/s. The bar of a stage is what the workers would "
             "deliver if they did nothing else; bars end at twice the demand.</p>\n",
             dr_plain_text(&text, f->samples_per_second));
+    dr_html_operators(to, f);
     dr_section_end(page);
 }
 

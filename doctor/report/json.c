@@ -8,6 +8,7 @@
 #include "doctor/report/json.h"
 
 #include "doctor/report/numbers.h"
+#include "doctor/report/operators.h"
 #include "doctor/report/report.h"
 #include "doctor/rule/words.h"
 
@@ -450,6 +451,7 @@ int dr_write_json(FILE *to, const struct dr_verdict *verdict, const struct dr_fa
     write_run(&json, facts->run);
     write_facts(&json, facts);
     write_loader(&json, &facts->loader);
+    dr_json_operators(&json, facts);
     write_tried(&json, &facts->tried);
     write_limits(&json, &facts->limits);
     write_ranks(&json, facts);

@@ -19,6 +19,7 @@
 
 const struct dr_number dr_fact_numbers[] = {
     FACT(steps_seen, "", "steps recorded"),
+    FACT(sample_seconds, "s", "time to make a sample, in its worker or in the training thread"),
     FACT(steps_lost, "", "steps not recorded, as far as it is known"),
     FACT(confidence_steps, "", "steps measured after the warm-up"),
     FACT(step, "s", "step time, mean"),
@@ -79,6 +80,12 @@ const struct dr_number dr_fact_numbers[] = {
     FACT(worker_socket, "share", "time of a worker waiting for a socket"),
     FACT(workers_at_work, "share", "workers that make batches, mean over the only epoch"),
     FACT(worker_children, "", "processes of the workers, on average"),
+    FACT(workers_alike, "", "workers whose first samples are those of another one"),
+    FACT(workers_random, "", "workers whose random numbers begin as those of another one"),
+    FACT(opening, "s", "opening archives and databases, per batch"),
+    FACT(opening_cpu, "s", "CPU time of that"),
+    FACT(openings_per_sample, "", "archives and databases opened per sample"),
+    FACT(swapped, "bytes", "memory of the run that is swapped out"),
     FACT(worker_idle, "share", "share of time a worker is idle"),
     FACT(worker_threads, "", "threads per worker"),
     FACT(worker_busy_threads, "", "busy threads per worker"),

@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "doctor/report/operators.h"
 #include "doctor/report/report.h"
 
 #include "base/text.h"
@@ -446,6 +447,14 @@ void dr_print_verdict(FILE *to, const struct dr_style *style, const struct dr_ve
         step_bar(&page, facts);
     if (verdict->findings || facts)
         why(&page, verdict, facts);
+    if (facts && facts->operator_count && verdict->kind != DR_COMPUTE_BOUND) {
+        struct dr_text time;
+        label(&page, "SAMPLES");
+        fprintf(to, "%s each, in %s:\n", dr_seconds_text(&time, facts->sample_seconds),
+                facts->loader.workers ? "a worker" : "the training thread");
+        dr_print_operators(to, LABEL, facts);
+        fputc('\n', to);
+    }
     findings(&page, verdict);
     cleared(&page, verdict);
     not_seen(&page, verdict, facts);

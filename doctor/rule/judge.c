@@ -22,6 +22,8 @@ static const struct {
     {"ST205", "ST203 ST204 ST213 ST223"}, /* the quota makes all of them queue */
     {"ST232", "ST203 ST213 ST223"}, /* more workers would end earlier */
     {"ST231", "ST203 ST204 ST212 ST213 ST223"},
+    {"ST236", "ST203 ST207 ST210 ST219"}, /* more workers need more memory */
+    {"ST235", "ST204 ST208 ST226 ST227 ST228"}, /* of which opening is a part */
     {"ST230", "ST202 ST203 ST204 ST212 ST213 ST220"}, /* workers do not run the sampler */
     {"ST206", "ST203 ST204 ST213 ST223"},
     {"ST223", "ST203 ST204 ST213"},
@@ -269,6 +271,17 @@ static void say(struct dr_verdict *out, const struct dr_case *c)
                start ? start->weight * 100 : 0.0);
 }
 
+/* An interval by drawn blocks knows only how steps and batches vary. Two runs of one program differ,
+ * too, and so do the loader and its model. */
+static void add_model_error(struct dr_range *gain, double most)
+{
+    if (!(gain->mid > 1))
+        return;
+    const double error = fmax(DR_MODEL_ERROR * (gain->mid - 1), DR_EQUAL_RUNS * gain->mid);
+    gain->low = fmin(gain->low, fmax(gain->mid - error, 1));
+    gain->high = fmax(gain->high, fmin(gain->mid + error, fmax(gain->mid, most)));
+}
+
 /* The command failed before a step was seen, and its loader reported nothing: its own error message says
  * more than a verdict would. */
 static bool failed_at_once(struct dr_verdict *out, const struct dr_facts *facts)
@@ -351,6 +364,10 @@ void dr_judge(struct dr_verdict *out, const struct dr_facts *facts)
     else if (out->kind != DR_CANNOT_TELL)
         dr_limit_now(out->limiter, sizeof out->limiter, &c,
                      out->kind == DR_DATA_BOUND && dr_starved(&c));
+    for (uint32_t i = 0; i < out->findings; i++)
+        add_model_error(&out->finding[i].gain,
+                        out->finding[i].order < DR_ORDER_OWN ? out->ceiling : INFINITY);
     dr_outlook(out, &c);
+    add_model_error(&out->all, out->most);
     dr_make_offer(out, &c);
 }

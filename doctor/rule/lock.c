@@ -40,8 +40,8 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     out->weight = f->stall_share;
     out->order = DR_ORDER_LOCK;
     DR_SAY(out->sentence,
-           "the workers wait %s of their time for a lock of a file, or one that they share: one holds "
-           "it, the others queue, and more workers change nothing",
+           "the workers wait %s of their time for a lock of a file or a database, or one that they "
+           "share: one holds it, the others queue, and more workers change nothing",
            dr_share_text(&share, lock_share(f)));
     DR_SAY(out->advice, "let every worker use a file, a connection or a cache of its own, hold the lock "
                         "for less (not while reading or decoding), or read without one");

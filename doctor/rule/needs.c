@@ -21,6 +21,10 @@ static const struct {
     FROM("sampler", sampler),
     FROM("main.lock", worker_lock),
     FROM("workers.at_work", workers_at_work),
+    FROM("workers.samples", workers_alike),
+    FROM("workers.random", workers_random),
+    FROM("batch.opening", opening),
+    FROM("swapped", swapped),
     FROM("batch.seconds", batch_mean),
     FROM("batch.stages", stage_share[DR_STAGE_READ]),
     FROM("batch.opens", opens_per_sample),
@@ -91,7 +95,9 @@ bool dr_concerns(const struct dr_rule *rule, const struct dr_facts *facts)
     for (size_t i = 0; i < sizeof for_gpus / sizeof *for_gpus; i++)
         if (!strcmp(rule->code, for_gpus[i]))
             return facts->has_gpu;
-    if (!strcmp(rule->code, "ST232"))
+    if (!strcmp(rule->code, "ST234"))
+        return !facts->loader.iterable && facts->loader.workers > 1;
+    if (!strcmp(rule->code, "ST232") || !strcmp(rule->code, "ST233"))
         return facts->loader.iterable && facts->loader.workers > 1;
     return strcmp(rule->code, "ST225") || facts->rank_count > 1;
 }

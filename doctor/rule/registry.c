@@ -40,6 +40,10 @@
     X(sampler)                                                                                          \
     X(lock)                                                                                             \
     X(uneven)                                                                                           \
+    X(duplicates)                                                                                       \
+    X(seeds)                                                                                            \
+    X(opening)                                                                                          \
+    X(swapping)                                                                                         \
     X(launch)                                                                                           \
     X(sync)                                                                                             \
     X(memory_room)                                                                                      \

@@ -54,6 +54,22 @@ static bool wanders(const struct dr_case *c, struct dr_finding *out)
     return true;
 }
 
+/* Without the waits of the rank that sets the pace, as far as the others can make their batches. */
+static void predict(struct dr_finding *out, const struct dr_rank_facts *worst, double pace,
+                    double middle)
+{
+    const double own = worst->step * (1 - worst->stall_share), then = fmax(own, pace);
+    if (!dr_known(pace) || !dr_above(then, 0) || !dr_above(worst->step, then)) {
+        dr_gain_by_share(out, fmin(out->weight, 0.95), NAN,
+                         "the stall of the worst rank compared with the others");
+        return;
+    }
+    const double least = 1 / (1 - fmin(worst->stall_share - middle, 0.95));
+    out->gain.mid = out->gain.high = worst->step / then;
+    out->gain.low = fmin(least, out->gain.mid);
+    DR_SAY(out->basis, "its own time per step, if it gets batches as the other ranks do");
+}
+
 static bool check(const struct dr_case *c, struct dr_finding *out)
 {
     const struct dr_facts *f = c->facts;
@@ -80,8 +96,8 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     if (worst->stall_share < DR_STALL_MATTERS || !(worst->stall_share - middle >= DR_STRAGGLER) ||
         !(worst->stall_share >= DR_STRAGGLER_TIMES * middle))
         return wanders(c, out);
-    /* the others get their batches in time because they wait for this rank in the all-reduce, not because
-     * theirs are made faster */
+    /* the others get their batches in time because they wait for this rank in the all-reduce, not
+     * because theirs are made faster */
     if (pace_without(f, worst) >= DR_SAME_PACE * worst->pace)
         return false;
     out->weight = worst->stall_share - middle;
@@ -93,8 +109,7 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
            "use a larger prefetch_factor to absorb single slow batches",
            worst->rank);
     say_stoker(c, out);
-    dr_gain_by_share(out, fmin(out->weight, 0.95), NAN,
-                     "the stall of the worst rank compared with the others");
+    predict(out, worst, pace_without(f, worst), middle);
     return true;
 }
 

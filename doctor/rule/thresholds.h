@@ -22,6 +22,8 @@
 #define DR_WIDTH_HIGH   0.10 /* reasoned: width of the interval of the stall for high confidence */
 #define DR_WIDTH_MEDIUM 0.25
 #define DR_GAIN_WORTH   1.05 /* reasoned: the same 5 %; a smaller gain is not worth an edit */
+#define DR_EQUAL_RUNS   0.03 /* measured: equal runs of the planted faults, alone on a machine */
+#define DR_MODEL_ERROR  0.10 /* measured: of what is gained, replays of those faults against remedies */
 #define DR_FIX_ENOUGH   0.50 /* reasoned: a setting is a fix if it gains half of what is possible */
 #define DR_EPOCH_MATTERS                                                                                \
     0.10 /* reasoned: share of an epoch; twice DR_STALL_MATTERS, since few epochs are seen */
@@ -90,6 +92,8 @@
 #define DR_CHILDREN        0.20      /* reasoned: more than a program that a library asks once */
 #define DR_UNEVEN          0.85      /* reasoned: workers that end together work more than 95 % */
 #define DR_SOCKET_WAITS    0.30      /* reasoned: share of a worker's time, as DR_DISK_STATE */
+#define DR_SWAPPED         33554432.0 /* reasoned: 32 MiB; systems swap out a few idle pages at rest */
+#define DR_MEMORY_WAITS    0.05      /* as DR_STALL_MATTERS: some task waits for memory */
 #define DR_LOCK_WAITS      0.15      /* reasoned: two workers that do nothing else than use one lock
                                         wait half of their time */
 #define DR_FAULTS_READ     100.0     /* reasoned: major faults/s of the makers: mapped files are read */

@@ -64,6 +64,8 @@ enum dr_event_kind {
     DR_SHARED, /* part of DR_COLLATE in a worker: allocating shared memory for the batch. dur; a: calls;
                   b: CPU us */
     DR_HELPERS, /* CPU time of the other threads of the training process while it made the batch: dur */
+    DR_ARCHIVE, /* opening archives and databases for the batch, part of whatever stages that is. dur; a:
+                   calls; b: CPU us */
     DR_KINDS
 };
 #define DR_UNKNOWN UINT32_MAX

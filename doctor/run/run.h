@@ -11,7 +11,9 @@
  *
  * Keys in process/PID: pid, parent, role (trainer, worker), rank, local_rank, world_size, argv, cwd,
  * python, torch, cuda.uuid, cuda.name, cuda.memory_peak, cuda.memory_total, cuda.capability, amp (0/1:
- * autocast was seen), tf32 (0/1), threads.torch, exit (code), worker.id, worker.loader; of loader N:
+ * autocast was seen), tf32 (0/1), threads.torch, exit (code), worker.id, worker.loader, worker.samples
+ * (digests of the first samples of an iterable dataset), worker.random (digest of the state from which a
+ * generator of random numbers was used first, and where it is); of loader N:
  * loader.N.class, .native (1: Stoker's engine makes the batches), .workers, .prefetch, .batch_size,
  * .pin_memory, .persistent, .in_order, .start_method, .drop_last, .batches (len), .samples (len of the
  * dataset), .dataset (class), .iterable, .shuffle, .batch_bytes, .file, .line, .source (the text of the
@@ -19,8 +21,9 @@
  * its lists: what copy-on-write growth comes from), .tensors (tensors in a batch), .transform (what it
  * applies, in words), .seed (by which workers that are not forked find their loader), .try.plan (how
  * Stoker's loader makes its samples: engine; rows, gathered from tensors; python), .try.workers (of that
- * loader), .try.why (why not in the engine), .try.error (why nothing was measured); sync.N.where
- * ("FILE:LINE what"); watch.error (why watching this process ended early).
+ * loader), .try.why (why not in the engine), .try.error (why nothing was measured), .operators (what
+ * this process spent in each timed function: "SAMPLES NS", then for each "|STAGE CALLS NS NAME");
+ * sync.N.where ("FILE:LINE what"); watch.error (why watching this process ended early).
  *
  * SPDX-License-Identifier: Apache-2.0
  */

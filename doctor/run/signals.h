@@ -65,6 +65,7 @@
     X(BUSY_THREADS, "threads.busy", "", "threads that ran in this tick")                                \
     X(RSS, "rss", "bytes", "resident memory")                                                           \
     X(PRIVATE, "private", "bytes", "private memory of this process (sampled more and more rarely)")     \
+    X(SWAPPED, "swapped", "bytes", "memory that is swapped out (sampled once per second)")             \
     X(READ_STORAGE, "read.storage", "bytes/s", "read from storage (/proc/PID/io read_bytes)")           \
     X(READ_ASKED, "read.asked", "bytes/s",                                                              \
       "requested by read calls, including pipes and sockets (rchar)")                                   \

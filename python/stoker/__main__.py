@@ -85,12 +85,14 @@ def main() -> None:
         _fail(f"unknown option '{first}'; see python -m stoker --help")
     sys.argv[:] = arguments[is_module:]
     code, names = _module(sys.argv[0]) if is_module else _script(sys.argv[0])
+    from ._base.traces import hide_ours
     from ._engine import device_batches, gpu_queues
     from ._install import install
 
     if not device_batches.refused(None):
         gpu_queues.more_for_script()
     install()
+    hide_ours()
     # It is not removed afterwards: threads, exit handlers and pickles that the script leaves behind need it.
     module = types.ModuleType("__main__")
     vars(module).update({"__builtins__": __builtins__, "__cached__": None, **names})

@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <jerror.h>
 #include <jpeglib.h>
+#include <jerror.h> /* numbers its messages by the version that jpeglib.h gives */
 
 extern const struct st_codec st_codec_jpeg;
 

@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <jerror.h>
 #include <jpeglib.h>
+#include <jerror.h> /* numbers its messages by the version that jpeglib.h gives */
 
 /* ---- numbers ----------------------------------------------------------------------------------- */
 

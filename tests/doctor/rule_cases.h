@@ -259,6 +259,30 @@ static void fires_ST232(struct dr_facts *f)
     f->workers_at_work = 0.5;
 }
 static void misses_ST232(struct dr_facts *f) { f->workers_at_work = 0.96; }
+static void fires_ST233(struct dr_facts *f)
+{
+    f->loader.iterable = true;
+    f->workers_alike = 4;
+}
+static void misses_ST233(struct dr_facts *f) { f->workers_alike = 0; }
+static void fires_ST234(struct dr_facts *f)
+{
+    f->workers_random = 4;
+    snprintf(f->random_at, sizeof f->random_at, " dataset.rng");
+}
+static void misses_ST234(struct dr_facts *f) { f->workers_random = 0; }
+static void fires_ST235(struct dr_facts *f)
+{
+    run_of(f, 8, 1.6, 0.97, 0.1);
+    f->opening = 1.4, f->opening_cpu = 1.35, f->openings_per_sample = 1;
+}
+static void misses_ST235(struct dr_facts *f) { f->openings_per_sample = 0.01; }
+static void fires_ST236(struct dr_facts *f)
+{
+    run_of(f, 4, 1, 0.2, 0.1);
+    f->swapped = 2e9, f->major_faults = 4000, f->psi_memory = 0.4;
+}
+static void misses_ST236(struct dr_facts *f) { f->major_faults = 2; }
 static void fires_ST301(struct dr_facts *f)
 {
     f->gpu_sm = 0.2;
@@ -337,7 +361,9 @@ static const struct {
     CASE(ST202), CASE(ST203), CASE(ST204), CASE(ST205), CASE(ST206), CASE(ST207), CASE(ST208),
     CASE(ST209), CASE(ST210), CASE(ST211), CASE(ST212), CASE(ST214), CASE(ST215), CASE(ST216),
     CASE(ST217), CASE(ST218), CASE(ST219), CASE(ST220), CASE(ST221), CASE(ST222), CASE(ST223),
-    CASE(ST224), CASE(ST225), CASE(ST226), CASE(ST227), CASE(ST228), CASE(ST229), CASE(ST230), CASE(ST231), CASE(ST232), CASE(ST301), CASE(ST302),
+    CASE(ST224), CASE(ST225), CASE(ST226), CASE(ST227), CASE(ST228), CASE(ST229), CASE(ST230), CASE(ST231), CASE(ST232),
+    CASE(ST233), CASE(ST234), CASE(ST235), CASE(ST236),
+    CASE(ST301), CASE(ST302),
     CASE(ST303), CASE(ST304), CASE(ST305), CASE(ST306), CASE(ST307), CASE(ST308), CASE(ST309), CASE(ST310),
 #undef CASE
 };

@@ -116,6 +116,8 @@ static inline void healthy(struct dr_facts *f)
     f->workers_seen = 4;
     f->worker_run_queue = 0.01, f->worker_blocked = 0.02, f->worker_disk = 0;
     f->workers_at_work = 1;
+    f->workers_alike = f->workers_random = f->opening = f->opening_cpu = f->openings_per_sample = 0;
+    f->swapped = f->major_faults = 0;
     f->worker_lock = f->worker_socket = f->worker_children = f->helpers_cpu = 0;
     f->steps_seen = BATCHES + 10, f->steps_lost = 0;
     f->worker_threads = 3, f->worker_busy_threads = 1.5, f->worker_cpus = 0.9,

@@ -119,6 +119,7 @@ static void test_workers(void)
        "CPUs in that time");
     ok(facts.shm_used_most == TICKS - 1 && near(facts.shm_needed, 6e6) && near(facts.rss_all, 2e9),
        "memory");
+    ok(facts.operator_count == 0, "no functions, if no maker tells of any");
     ok(!strcmp(facts.storm_names, "openblas x 15"), "threads by name: %s", facts.storm_names);
     struct dr_trace trace;
     struct dr_plan plan;
@@ -183,9 +184,42 @@ static void test_ranks(void)
        "the same when they take turns (%.3f)", facts.rank_skew);
 }
 
+/* Of two workers, one of which has said something odd. */
+static void test_operators(void)
+{
+    struct dr_process *trainer = begin();
+    make_workers(trainer);
+    for (uint32_t k = 0; k < 200; k++)
+        step(trainer, k, 30 * MS, 70 * MS);
+    say(&made.process[1], "loader.0.operators",
+        "100 400000000|4 100 100000000 Crop|3 150 60000000 load JPEG|5 7 4000000 collate");
+    say(&made.process[2], "loader.0.operators",
+        "60 240000000|4 60 60000000 Crop|3 2 1000 load PNG|99 1 1 what|-1 1 1 less|4 nan 1 odd|4 1 inf odd|4 1|||4 1 1 ");
+    ok(!judge(-1) && facts.operator_count == 4 && near(facts.sample_seconds, 0.004), "of all workers together");
+    const struct dr_operator *first = facts.operators, *second = first + 1;
+    ok(!strcmp(first->name, "Crop") && first->stage == DR_STAGE_TRANSFORM && near(first->calls, 1) &&
+           near(first->seconds, 0.001) && near(first->share, 0.25),
+       "the costliest first, per sample");
+    ok(!strcmp(second->name, "load JPEG") && near(second->calls, 150.0 / 160) &&
+           near(second->share, 0.06 / 0.64),
+       "formats are kept apart");
+    static const char *const odd[] = {"", "1", "0 0|4 1 1 x", "1 0|4 1 1 x", "-1 5|4 1 1 x", "1e308 1e308|4 1 1e308 x|4 1 1e308 x", "a b"};
+    for (size_t k = 0; k < sizeof odd / sizeof *odd; k++) {
+        made.said[1][1].value = made.said[2][1].value = odd[k];
+        ok(!judge(-1) && (!facts.operator_count || isfinite(facts.sample_seconds)), "'%s'", odd[k]);
+    }
+    char many[4096] = "10 1000";
+    for (int k = 0; k < 100; k++)
+        snprintf(many + strlen(many), sizeof many - strlen(many), "|4 1 %d op%d", k, k);
+    made.said[1][1].value = many;
+    made.said[2][1].value = "";
+    ok(!judge(-1) && facts.operator_count == DR_OPERATORS_MOST, "not more than there is room for");
+}
+
 int main(void)
 {
     test_workers();
+    test_operators();
     test_ranks();
     dr_facts_free(&facts);
     return done_testing();

@@ -116,7 +116,7 @@ static void test_texts(void)
         if (dr_rule_find(r->code) != r || dr_rule_find(r->name) != r)
             unique = false;
     }
-    ok(count == 43 && unique && ordered, "%zu rules, each code and name once, in order", count);
+    ok(count == 47 && unique && ordered, "%zu rules, each code and name once, in order", count);
     ok(full, "every text is there");
     ok(known, "what rules need is what a full run has");
     ok(!dr_rule_find("ST999") && dr_rule_find("st206") == dr_rule_find("thread-storm"),
@@ -166,6 +166,37 @@ static void test_screen(void)
     ok(strstr(screen, "COULD NOT SEE") && !strstr(screen, "nan"), "unknown numbers are not shown");
 }
 
+static void test_operators(void)
+{
+    static struct dr_operator operators[] = {
+        {"RandomCrop", DR_STAGE_TRANSFORM, 1, 0.002, 0.5},
+        {"a name that is \033 longer than its column", DR_STAGE_DECODE, 1.5, 0.001, 0.25},
+        {"collate", DR_STAGE_COLLATE, 0.1, 1e-5, 0.0025}};
+    static struct dr_verdict v[1];
+    struct dr_facts f;
+    healthy(&f);
+    f.operators = operators, f.operator_count = 3, f.sample_seconds = 0.004;
+    dr_judge(v, &f);
+    print(v, &f, 100, false, true);
+    ok(!strstr(screen, "RandomCrop"), "what samples cost does not matter if training never waits");
+    run_of(&f, 4, 0.8, 0.97, 0.1);
+    dr_judge(v, &f);
+    print(v, &f, 100, false, true);
+    const char *table = strstr(screen, " SAMPLES  4.0 ms each, in a worker:");
+    ok(table && strstr(table, "RandomCrop                   augmentation          1      2,000    50 %"), "else a row each");
+    ok(table && strstr(table, "all other code                                      1,000    25 %") == NULL &&
+           strstr(table, "all other code") && !strstr(table, "collate  "),
+       "small ones are other code");
+    ok(!strchr(screen, '\033'), "their names cannot move the cursor");
+    char *text = NULL;
+    size_t size;
+    FILE *to = open_memstream(&text, &size);
+    if (!to || dr_write_json(to, v, &f) || fclose(to))
+        abort();
+    ok(strstr(text, "\"operators\"") && strstr(text, "\"seconds_per_sample\""), "all of them in JSON");
+    free(text);
+}
+
 /* Without a GPU, the first report of a folder says why, and the others only that there is none. */
 static void test_missing_gpu(void)
 {
@@ -198,5 +229,6 @@ int main(void)
     test_numbers();
     test_screen();
     test_missing_gpu();
+    test_operators();
     return done_testing();
 }

@@ -65,6 +65,22 @@ static void check_waits(void)
 #ifdef SYS_recvfrom
     ok(wait_of(SYS_recvfrom, 0x4000) == DR_WAIT_SOCKET, "recv");
 #endif
+#ifdef SYS_clock_nanosleep
+    char pause[96];
+    snprintf(pause, sizeof pause, "%d 0x0 0x0 0x7ff0 0x0 0x0 0x0 0x7ffd 0x7f00\n", SYS_clock_nanosleep);
+    ok(dr_wait_of(pause) == DR_WAIT_PAUSE && wait_of(SYS_clock_nanosleep, 1) == DR_WAIT_NONE,
+       "usleep, and time.sleep of Python");
+#endif
+    int holder = 0;
+    ok(dr_is_database_lock("3: POSIX  ADVISORY  WRITE 77 08:02:99 1073741825 1073741825\n4: x", &holder) &&
+           holder == 77 && dr_is_database_lock("1: POSIX  ADVISORY  WRITE 5 08:02:99 120 120\n", &holder),
+       "locks for writing of SQLite");
+    ok(!dr_is_database_lock("1: POSIX  ADVISORY  READ 5 08:02:99 1073741826 1073742335\n", &holder) &&
+           !dr_is_database_lock("1: FLOCK  ADVISORY  WRITE 5 08:02:99 0 EOF\n", &holder) &&
+           !dr_is_database_lock("1: POSIX  ADVISORY  WRITE 5 08:02:99 0 EOF\n", &holder) &&
+           !dr_is_database_lock("1: -> POSIX  ADVISORY  WRITE 5 08:02:99 120 120\n", &holder) &&
+           !dr_is_database_lock("", &holder),
+       "and others");
     ok(wait_of(SYS_read, 0x4000) == DR_WAIT_NONE && dr_wait_of("running\n") == DR_WAIT_NONE &&
            dr_wait_of("-1 0x7ffd 0x7f00\n") == DR_WAIT_NONE && dr_wait_of("") == DR_WAIT_NONE,
        "anything else");
@@ -112,6 +128,23 @@ static void check_made_up(void)
         private[now->process[k].pid] = dr_at(&now->process[k].table, 0, DR_P_PRIVATE);
     ok(private[90] == 8 * 1024 && isnan(private[110]) && isnan(private[100]),
        "private memory of a process without children");
+#ifdef SYS_clock_nanosleep
+    char pause[96];
+    snprintf(pause, sizeof pause, "%d 0x0 0x0 0x7ff0 0x0 0x0 0x0 0x7ffd 0x7f00\n", SYS_clock_nanosleep);
+    put("/proc/90/syscall", pause);
+    put("/proc/locks", "1: POSIX  ADVISORY  WRITE 110 08:02:99 1073741825 1073741825\n"
+                       "2: POSIX  ADVISORY  WRITE 50 08:02:98 0 EOF\n");
+    dr_tree_sample(tree, 2 * SECOND + SECOND / 2);
+    double waits[200];
+    for (uint32_t k = 0; k < now->processes; k++)
+        waits[now->process[k].pid] = dr_at(&now->process[k].table, 0, DR_P_MAIN_LOCK);
+    ok(waits[90] == 1 && waits[110] == 0, "a pause while another process of the run writes to a database");
+    put("/proc/locks", "1: POSIX  ADVISORY  WRITE 90 08:02:99 1073741825 1073741825\n");
+    dr_tree_sample(tree, 2 * SECOND + 3 * SECOND / 4);
+    for (uint32_t k = 0; k < now->processes; k++)
+        waits[now->process[k].pid] = dr_at(&now->process[k].table, 0, DR_P_MAIN_LOCK);
+    ok(waits[90] == 0, "and one of the process that writes");
+#endif
     process(110, 100, 'Z', 0, 0);
     dr_tree_sample(tree, 3 * SECOND);
     ok(now->processes == 3 && now->id[0] < now->id[1] && now->id[1] < now->id[2],

@@ -51,10 +51,10 @@ class Draw:
     def between(self, low: float, high: float) -> float:
         return self.random.uniform(low, high)
 
-    def ready(self) -> dict:
+    def ready(self, least: int = 1, works: tuple[str, ...] = ("sleep", "sleep", "cpu")) -> dict:
         """Workers whose batches wait for the step, not the other way round."""
-        workers = self.random.randint(1, 4)
-        work = self.random.choice(("sleep", "sleep", "cpu"))
+        workers = self.random.randint(least, 4)
+        work = self.random.choice(works)
         at_once = min(workers, self.cpus) if work == "cpu" else workers
         took = self.step * at_once * self.between(0.15, 0.4)
         return {"num_workers": workers, "work": work, "work_ms": took / self.batch}
@@ -196,20 +196,19 @@ def _one_late(draw):
 
 
 def _uneven(draw):
-    workers = draw.random.randint(2, 4)
-    work = draw.step * workers * draw.between(0.6, 0.8) / draw.batch
+    workers = draw.random.randint(3, 4)  # the first one has 76 % of the batches: with two workers, it would hardly be late
+    work = draw.step * workers * draw.between(0.7, 0.8) / draw.batch
     return Drawn("ST232", "equal shards", FIXED, num_workers=workers, work_ms=work, cause="uneven",
                  dataset=draw.random.choice(STREAMS), steps=160)  # fmt: skip
 
 
 def _duplicates(draw):
-    ready = {**draw.ready(), "num_workers": draw.random.randint(2, 4), "work": "sleep"}
-    return Drawn("ST233", "a split by get_worker_info", FIXED, **ready, cause="duplicates", dataset=draw.random.choice(STREAMS))
+    kind = draw.random.choice(STREAMS)
+    return Drawn("ST233", "a split by get_worker_info", FIXED, **draw.ready(2, ("sleep",)), cause="duplicates", dataset=kind)
 
 
 def _seeds(draw):
-    ready = {**draw.ready(), "num_workers": draw.random.randint(2, 4), "work": "sleep"}
-    return Drawn("ST234", "a generator for each worker", {}, **ready, dataset="noisy")
+    return Drawn("ST234", "a generator for each worker", {}, **draw.ready(2, ("sleep",)), dataset="noisy")
 
 
 def _handle(draw):
@@ -269,8 +268,8 @@ def _two(draw):
     whole = draw.step * draw.between(3.2, 4)
     kind = draw.random.choice(("serial", "few", "flock", "sampler"))
     if kind == "sampler":
-        first = {**draw.ready(), "work": "sleep", "dataset": draw.random.choice(MAPS), "cost_ms": draw.step * draw.between(0.8, 1.2)}
-        price = {**price, "cost_ms": first.pop("cost_ms")}
+        first = {**draw.ready(works=("sleep",)), "dataset": draw.random.choice(MAPS)}
+        price = {**price, "cost_ms": draw.step * draw.between(0.8, 1.2)}
         return Drawn("ST230", "both", FIXED, COSTS[cost][0], **first, **price, cause=f"{cost}+sampler")
     workers = {"serial": 0, "few": draw.random.randint(1, 3), "flock": 4}[kind]
     work = whole * (1 if kind == "flock" else max(workers, 1)) / draw.batch

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 RIGHT = 0.90  # at least this share of first causes
 ERROR = 0.10  # at most this median error of the predicted gain
 CLEAR = 1.25  # a planted cause is worth at least this, once mended
+EQUAL = 0.03  # equal runs differ by this, so that a measured gain is known no better
 SAME = 0.12  # a control's advice changes no more than this
 # Of drawn programs: all causes among the first two, controls without an alarm, error of gains, intervals that hold.
 DRAWN_TWO, DRAWN_QUIET, DRAWN_ERROR, DRAWN_HOLD = 0.97, 0.97, 0.15, 0.80
@@ -65,7 +66,8 @@ class Result:
         """Whether the measured gain is in the interval of the predicted one."""
         if self.miss() is None or not {"low", "high"} <= self.predicted.keys():
             return None
-        return self.predicted["low"] <= self.measured() <= self.predicted["high"]
+        low, high = self.predicted["low"] * (1 - EQUAL), self.predicted["high"] * (1 + EQUAL)
+        return low <= self.measured() <= high
 
     def planted(self) -> bool:
         """Whether the advice helps as much as it must, or not at all."""

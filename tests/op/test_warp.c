@@ -42,6 +42,9 @@ static struct st_warp random_warp(const struct st_view *in)
     if (chance(&state) % 4 == 0) /* whole pixels */
         for (int k = 0; k < 6; k++)
             warp.map[k] = rint(warp.map[k]);
+    if (chance(&state) % 4 == 0) /* quarters: mixtures are often whole numbers */
+        for (int k = 0; k < 6; k++)
+            warp.map[k] = rint(4 * warp.map[k]) / 4;
     for (int k = 6; k < 8; k++)
         warp.map[k] = uniform(-1, 1) * pow(10, -between(&state, 0, 4)) * (double)(chance(&state) % 2);
     return warp;
@@ -89,10 +92,39 @@ static void variants_agree(void)
     for (int t = 0; t < tries; t++) {
         struct st_view in = image_of(between(&state, 1, 40), between(&state, 1, 30), t % 3 ? 3 : 1);
         const struct st_warp warp = random_warp(&in);
+        if (t % 2) /* few values: neighbours are often equal */
+            for (ptrdiff_t i = 0; i < in.stride * in.height; i++)
+                in.data[i] = (uint8_t)(in.data[i] < 64 ? 0 : in.data[i] < 192 ? 255 : in.data[i] % 4);
         differ += !same_by_all(&in, &warp);
         free(in.data);
     }
     ok(differ == 0, "%d warps: every variant gives the bytes of C (%d differ)", tries, differ);
+}
+
+/* A move by whole pixels, which copies rows, and the same map as a perspective one, which mixes pixels. */
+static void shifts_copy(void)
+{
+    static const enum st_filter filters[] = {ST_FILTER_NEAREST, ST_FILTER_BILINEAR, ST_FILTER_BICUBIC};
+    int differ = 0;
+    for (int t = 0; t < 300; t++) {
+        struct st_view in = image_of(between(&state, 1, 40), between(&state, 1, 30), t % 3 ? 3 : 1);
+        struct st_warp warp = {.kind = ST_WARP_AFFINE,
+                               .width = between(&state, 1, 50),
+                               .height = between(&state, 1, 40),
+                               .filter = filters[t % 3],
+                               .fill = {1, 2, 3, 4},
+                               .map = {1, 0, between(&state, 0, 100) - 50, 0, 1,
+                                       between(&state, 0, 80) - 40}};
+        const struct st_view copied = warped(st_warp_rows_for(st_cpu_level()), &in, &warp);
+        warp.kind = ST_WARP_PERSPECTIVE;
+        const struct st_view mixed = warped(st_warp_rows_for(ST_CPU_C), &in, &warp);
+        differ += !copied.data || !mixed.data || copied.stride != mixed.stride ||
+                  memcmp(copied.data, mixed.data, (size_t)mixed.stride * (size_t)mixed.height) != 0;
+        free(copied.data);
+        free(mixed.data);
+        free(in.data);
+    }
+    ok(differ == 0, "moves by whole pixels give what all filters give (%d differ)", differ);
 }
 
 /* Every width from 1 on, so that each remainder of a vector and of a chunk occurs; guards stand. */
@@ -326,6 +358,7 @@ static void perspective_moves_corners(void)
 int main(void)
 {
     variants_agree();
+    shifts_copy();
     guards_stand();
     machines_agree();
     spans_are_right();

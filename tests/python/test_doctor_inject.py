@@ -11,6 +11,7 @@ from collections import Counter
 
 import pytest
 from watching import (
+    ARCHIVE,
     COLLATE,
     DECODE,
     DECOMPRESS,
@@ -35,9 +36,8 @@ from watching import (
     run_in,
 )
 
-
 TRAIN = f"""
-import hashlib, random, sys, zlib
+import hashlib, random, sqlite3, sys, zlib
 import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
@@ -48,6 +48,7 @@ class Data(Dataset):
         self.unpack = zlib.decompress       # pickled by its name for workers that are not forked
         self.names = ["name"] * 500
         self.file = None
+        self.rng = np.random.default_rng(1)  # the same in all workers
 
     def __len__(self):
         return 44
@@ -57,7 +58,8 @@ class Data(Dataset):
             size = len(file.read())
         self.unpack(zlib.compress(b"1" * 4000))
         zlib.decompress(zlib.compress(b"1" * 4000))
-        return torch.rand(3) + random.random() + np.random.rand(), index, size
+        sqlite3.connect(":memory:").close()
+        return torch.rand(3) + random.random() + np.random.rand() + self.rng.random(), index, size
 
 class Stream(IterableDataset):
     def __iter__(self):
@@ -135,7 +137,14 @@ def test_the_program_is_the_same_and_every_batch_is_seen(tmp_path, prepared, wor
     for each in run.workers:
         assert each.said["parent"] == str(trainer.pid) and each.said["worker.loader"] == "1"
         assert each.said["worker.id"] in ("0", "1")
-    if kind != "iterable":
+    if kind == "iterable":
+        firsts = [each.said["worker.samples"].split() for each in run.workers]
+        assert {len(samples) for samples in firsts} == {16}
+        assert len({digest for samples in firsts for digest in samples}) == 16 * len(firsts)
+    else:
+        assert {each.said["worker.random"].split()[1] for each in run.workers} == ({"dataset.rng"} if workers else set())
+        assert len({each.said["worker.random"] for each in run.workers}) == bool(workers)
+        assert sum(event.a for event in run.made(ARCHIVE, 1)) == 44 * epochs
         assert sum(event.a for event in run.made(OPENED, 1)) == 44 * epochs
         for stage in (READ, DECOMPRESS):
             assert {event.batch for event in run.made(stage, 1)} == set(range(batches))
@@ -144,6 +153,12 @@ def test_the_program_is_the_same_and_every_batch_is_seen(tmp_path, prepared, wor
     for event in made:
         parts = [e for e in run.made(READ, 1) + run.made(COLLATE, 1) if e.start == event.start]
         assert sum(part.dur for part in parts) <= event.dur
+    texts = [each.said["loader.1.operators"].split("|") for each in (run.workers or [trainer]) if "loader.1.operators" in each.said]
+    costs = [(*map(int, cost[:3]), cost[3]) for text in texts for cost in (entry.split(" ", 3) for entry in text[1:])]
+    assert {name for *_, name in costs} == ({"collate"} if kind == "iterable" else {"collate", "open .py", "read .py", "zlib.decompress"})
+    assert sum(ns for _, _, ns, _ in costs) <= sum(int(text[0].split()[1]) for text in texts)
+    if not workers:
+        assert texts[0][0].startswith(f"{44 * epochs} ") and (2, 44 * epochs, "zlib.decompress") in [(a, b, d) for a, b, _, d in costs]
     said = trainer.said
     assert said["loader.1.workers"] == str(workers) and said["loader.1.batch_size"] == "8"
     assert said["loader.1.file"] == str(script)

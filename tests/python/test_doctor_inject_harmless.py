@@ -80,6 +80,7 @@ def test_what_user_code_raises_is_raised(tmp_path, prepared, watch):
     plain = run_in(None, tmp_path / "program.py")
     assert (run.out.stdout, run.out.returncode) == (plain.stdout, plain.returncode) and plain.returncode == 1
     assert run.out.stderr.endswith("KeyError: 'nine'\n")
+    assert run.out.stderr.count("  File ") >= 4 and "sitecustomize" not in run.out.stderr, "none of our frames"
     assert [event.batch for event in run.trainer.of(FETCH)] == [0, 1]
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 import json
 import os
+import re
 import pickle
 import subprocess
 import sys
@@ -175,6 +176,30 @@ def test_a_script_runs_as_python_runs_it(script):
     assert ours == run()
 
 
+FAILS = """
+import sys, traceback
+from torch.utils.data import DataLoader, Dataset
+
+class Data(Dataset):
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        raise ValueError("mine")
+
+workers = len(sys.argv) - 1
+try:
+    next(iter(DataLoader(Data(), num_workers=workers)))
+except ValueError:
+    traceback.print_exc()
+try:
+    DataLoader(Data(), order="no order")
+except ValueError:
+    print("keeps its own frames:", "/stoker/" in traceback.format_exc(), flush=True)
+next(iter(DataLoader(Data(), num_workers=workers)))
+"""
+
+
 def _as_module(folder):
     """The rest in processes that have torch already."""
     from stoker import __main__ as program
@@ -185,6 +210,7 @@ def _as_module(folder):
         "module": ["-m", "tool", "x"], "package": ["-m", "kit", "y", "-m"], "absent": ["absent.py"],
         "no module": ["-m", "no_such_module"], "nothing": [], "no name": ["-m"], "option": ["-x", "y"],
         "help": ["--help"], "version": ["-V"], "folder": ["."],
+        "fails": ["fails.py"], "fails in a worker": ["fails.py", "1"],
     }.items():
         with open("out", "w+") as file:
             child = os.fork()
@@ -198,6 +224,8 @@ def _as_module(folder):
                     program.main()
                 except SystemExit as error:
                     code = error.code
+                except ValueError:
+                    sys.excepthook(*sys.exc_info())
                 sys.stdout.flush()
                 os._exit(code or 0)
             code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
@@ -212,6 +240,7 @@ def test_modules_and_mistakes(tmp_path):
         "print(json.dumps([sys.argv, __name__, __package__, __spec__.name, torch.utils.data.DataLoader.__module__]))\n"
     )
     (tmp_path / "tool.py").write_text(told)
+    (tmp_path / "fails.py").write_text(FAILS)
     (tmp_path / "kit").mkdir()
     (tmp_path / "kit" / "__main__.py").write_text("from .inner import *\n" + told)
     (tmp_path / "kit" / "__init__.py").write_text("")
@@ -227,5 +256,11 @@ def test_modules_and_mistakes(tmp_path):
     assert got["no module"][0] == 2 and "no_such_module" in got["no module"][1]
     for name, said in {"nothing": "a script is required", "no name": "-m requires", "option": "unknown option '-x'"}.items():
         assert got[name][0] == 2 and got[name][1].startswith(f"python -m stoker: {said}"), name
+    for text in (got["fails"][1], got["fails in a worker"][1]):
+        files = re.findall(r'  File "(.*)", line', text)
+        assert text.count("Traceback (most recent call last)") >= 2 and text.rstrip().endswith("ValueError: mine"), text
+        assert files[0].endswith("/fails.py") and any("/torch/" in file for file in files), text
+        assert not [file for file in files if "/stoker/" in file or "runpy" in file], text
+        assert "keeps its own frames: True" in text
     assert got["help"][0] == 0 and "torchrun" in got["help"][1]
     assert got["version"] == [0, f"stoker {stoker.__version__}\n"]

@@ -16,6 +16,7 @@ from typing import NamedTuple
 FOLDER = Path(__file__).parents[2] / "doctor/inject"
 NEXT, STALL, STEP, ITER, PIN, COPY, SYNC, SAVE, GC, EPOCH = range(1, 11)
 FETCH, READ, NETWORK, DECOMPRESS, DECODE, TRANSFORM, COLLATE, PUT, OPENED, SLOWEST, DISCARDED, SHARED = range(16, 28)
+ARCHIVE = 29
 FIRST, TRAINING = 4, 8  # of NEXT
 PINNED, NON_BLOCKING = 1, 2  # of COPY
 

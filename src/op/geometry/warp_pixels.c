@@ -117,6 +117,39 @@ static void move_rows(const struct st_warp_rows *rows, const struct st_pixel_map
     }
 }
 
+/* Moves by whole pixels, as TranslateX and TranslateY of augmentations are: all filters give the pixel
+ * itself. */
+static bool is_shift(const struct st_pixel_map *by)
+{
+    const double *m = by->map, most = 1 << 30;
+    return !by->perspective && m[0] == 1 && m[1] == 0 && m[3] == 0 && m[4] == 1 && fabs(m[2]) <= most &&
+           fabs(m[5]) <= most && m[2] == floor(m[2]) && m[5] == floor(m[5]);
+}
+
+static int32_t from_zero_to(int64_t value, int32_t most)
+{
+    return value < 0 ? 0 : value < most ? (int32_t)value : most;
+}
+
+static void shift_rows(const struct st_pixel_map *by, const struct st_view *in, const uint8_t *fill,
+                       const struct st_view *out)
+{
+    const int64_t right = (int64_t)by->map[2], down = (int64_t)by->map[5];
+    const int32_t begin = from_zero_to(-right, out->width);
+    const int32_t end = from_zero_to(in->width - right, out->width);
+    const size_t pixel = (size_t)in->channels;
+    for (int32_t y = 0; y < out->height; y++) {
+        const bool outside = y + down < 0 || y + down >= in->height || begin >= end;
+        st_warp_fill(out, y, 0, outside ? out->width : begin, fill);
+        if (outside)
+            continue;
+        memcpy(st_row(out, y) + (size_t)begin * pixel,
+               st_row(in, (int32_t)(y + down)) + (size_t)(begin + right) * pixel,
+               (size_t)(end - begin) * pixel);
+        st_warp_fill(out, y, end, out->width, fill);
+    }
+}
+
 /* A row of pixels that come from outside; NULL: no memory. */
 static const uint8_t *fill_row(const uint8_t *fill, int32_t width, int32_t channels,
                                struct st_arena *arena)
@@ -133,6 +166,10 @@ bool st_warp_pixels(const struct st_warp_rows *rows, const struct st_pixel_map *
     const uint8_t *fill = fill_row(by->fill, out->width, in->channels, arena);
     if (!fill)
         return false;
+    if (is_shift(by)) {
+        shift_rows(by, in, fill, out);
+        return true;
+    }
     if (!by->perspective && by->mix == ST_MIX_NEAREST)
         return st_warp_nearest(rows, by->map, in, fill, arena, out);
     move_rows(rows, by, in, fill, out);

@@ -7,11 +7,9 @@
  */
 #include "op/geometry/warp_rows.h"
 
-#include <string.h>
+#include "op/kernels/rgb_pixels.h"
 
-#if defined(__AVX2__)
-#include <immintrin.h>
-#endif
+#include <string.h>
 
 enum { CHUNK = 128 };
 
@@ -176,22 +174,136 @@ static inline __m256d between_pixels(const uint8_t *from, __m256d by)
                          _mm256_mul_pd(_mm256_sub_pd(right, left), by));
 }
 
-static inline uint32_t mixed_pixel(const uint8_t *from, ptrdiff_t stride, double right, double down)
+static void mix_in_doubles(const struct st_view *in, const struct places *places, int32_t k,
+                           uint8_t *out)
 {
-    const __m256d across = _mm256_set1_pd(right);
-    const __m256d above = between_pixels(from, across), below = between_pixels(from + stride, across);
-    const __m256d value =
-        _mm256_add_pd(above, _mm256_mul_pd(_mm256_sub_pd(below, above), _mm256_set1_pd(down)));
-    return bytes_of(value);
+    const uint8_t *from = in->data + places->at[k];
+    const __m256d right = _mm256_set1_pd(places->right[k]), down = _mm256_set1_pd(places->down[k]);
+    const __m256d above = between_pixels(from, right);
+    const __m256d below = between_pixels(from + in->stride, right);
+    const uint32_t pixel =
+        bytes_of(_mm256_add_pd(above, _mm256_mul_pd(_mm256_sub_pd(below, above), down)));
+    memcpy(out, &pixel, 3);
+}
+
+/* Floats decide nearly always which integer is below: they are off by less than 2^-14, so that only where
+ * a value is rounded to a whole number of 2^-12 a pixel is made again in doubles. Each channel stays in
+ * its byte: it is 1, 2^8 or 2^16 times its value. */
+enum { AT_ONCE = 8, PARTS = 1 << 12 };
+
+/* Pixels in lanes: of each point the one to the left, and the next one. */
+struct sides {
+    __m256i left, right;
+};
+
+static inline __m128i two_places(const uint8_t *data, const int32_t *at)
+{
+    const __m128i one = _mm_loadl_epi64((const __m128i *)(const void *)(data + at[0]));
+    const __m128 first = _mm_castsi128_ps(one);
+    return _mm_castps_si128(_mm_loadh_pi(first, (const __m64 *)(const void *)(data + at[1])));
+}
+
+static inline __m256i four_places(const uint8_t *data, const int32_t *at)
+{
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(two_places(data, at)),
+                                   two_places(data, at + 4), 1);
+}
+
+/* The lower halves of eight numbers of 64 bits. */
+static inline __m256i lower_halves(__m256i first, __m256i second)
+{
+    return _mm256_castps_si256(
+        _mm256_shuffle_ps(_mm256_castsi256_ps(first), _mm256_castsi256_ps(second), 0x88));
+}
+
+static inline struct sides sides_of(const uint8_t *data, const int32_t *at)
+{
+    const __m256i first = four_places(data, at), second = four_places(data, at + 2);
+    return (struct sides){lower_halves(first, second),
+                          lower_halves(_mm256_srli_epi64(first, 24), _mm256_srli_epi64(second, 24))};
+}
+
+static inline __m256 channel_of(__m256i pixels, __m256i channel)
+{
+    return _mm256_cvtepi32_ps(_mm256_and_si256(pixels, channel));
+}
+
+/* A channel of the mixtures, in 1 / PARTS; `scale` undoes that of its byte. */
+static inline __m256i mixed_channel(struct sides upper, struct sides lower, __m256i channel,
+                                    __m256 right, __m256 down, float scale)
+{
+    const __m256 a = channel_of(upper.left, channel), b = channel_of(upper.right, channel);
+    const __m256 c = channel_of(lower.left, channel), d = channel_of(lower.right, channel);
+    const __m256 above = _mm256_fmadd_ps(right, _mm256_sub_ps(b, a), a);
+    const __m256 below = _mm256_fmadd_ps(right, _mm256_sub_ps(d, c), c);
+    const __m256 value = _mm256_fmadd_ps(down, _mm256_sub_ps(below, above), above);
+    return _mm256_cvtps_epi32(_mm256_mul_ps(value, _mm256_set1_ps(scale * PARTS)));
+}
+
+static inline __m256i is_whole(__m256i parts)
+{
+    return _mm256_cmpeq_epi32(_mm256_and_si256(parts, _mm256_set1_epi32(PARTS - 1)),
+                              _mm256_setzero_si256());
+}
+
+/* Where four pixels are not equal, bits of the channels in which they are not. */
+static inline __m256i differing(struct sides upper, struct sides lower)
+{
+    const __m256i across = _mm256_xor_si256(upper.left, upper.right);
+    const __m256i below = _mm256_xor_si256(upper.left, lower.left);
+    const __m256i aslant = _mm256_xor_si256(upper.left, lower.right);
+    return _mm256_or_si256(_mm256_or_si256(across, below), aslant);
+}
+
+static inline __m256 eight_floats(const double *from)
+{
+    return _mm256_set_m128(_mm256_cvtpd_ps(_mm256_loadu_pd(from + 4)),
+                           _mm256_cvtpd_ps(_mm256_loadu_pd(from)));
+}
+
+static inline void mix_eight(const struct st_view *in, const struct places *places, int32_t k,
+                             uint8_t *out)
+{
+    const __m128i threes = _mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1);
+    const __m256i r = _mm256_set1_epi32(0xff), g = _mm256_set1_epi32(0xff00),
+                  b = _mm256_set1_epi32(0xff0000);
+    const __m256 right = eight_floats(places->right + k), down = eight_floats(places->down + k);
+    const struct sides upper = sides_of(in->data, places->at + k);
+    const struct sides lower = sides_of(in->data + in->stride, places->at + k);
+    const __m256i red = mixed_channel(upper, lower, r, right, down, 1);
+    const __m256i green = mixed_channel(upper, lower, g, right, down, 0x1p-8f);
+    const __m256i blue = mixed_channel(upper, lower, b, right, down, 0x1p-16f);
+    put_pixels(out,
+               _mm256_or_si256(_mm256_srli_epi32(red, 12),
+                               _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi32(green, 4), g),
+                                               _mm256_and_si256(_mm256_slli_epi32(blue, 4), b))),
+               threes);
+    /* Mixtures of equal values are exact. */
+    const __m256i whole =
+        _mm256_or_si256(_mm256_and_si256(is_whole(red), r),
+                        _mm256_or_si256(_mm256_and_si256(is_whole(green), g),
+                                        _mm256_and_si256(is_whole(blue), b)));
+    const __m256i unsure = _mm256_and_si256(whole, differing(upper, lower));
+    if (_mm256_testz_si256(unsure, unsure))
+        return;
+    const __m256i sure = _mm256_cmpeq_epi32(unsure, _mm256_setzero_si256());
+    int again = ~_mm256_movemask_ps(_mm256_castsi256_ps(sure)) & 0xff;
+    for (int i = 0; again >> i; i++)
+        if (again >> i & 1)
+            mix_in_doubles(in, places, k + i, out + 3 * (ptrdiff_t)i);
 }
 
 static void mix_three(const struct st_view *in, const struct places *places, int32_t count, uint8_t *out)
 {
-    for (int32_t k = 0; k < count; k++, out += 3) {
-        const uint32_t pixel =
-            mixed_pixel(in->data + places->at[k], in->stride, places->right[k], places->down[k]);
-        memcpy(out, &pixel, k + 1 < count ? 4 : 3);
+    if (count < AT_ONCE) {
+        for (int32_t k = 0; k < count; k++)
+            mix_in_doubles(in, places, k, out + 3 * (ptrdiff_t)k);
+        return;
     }
+    for (int32_t k = 0; k + AT_ONCE <= count; k += AT_ONCE)
+        mix_eight(in, places, k, out + 3 * (ptrdiff_t)k);
+    if (count % AT_ONCE)
+        mix_eight(in, places, count - AT_ONCE, out + 3 * (ptrdiff_t)(count - AT_ONCE));
 }
 
 #else
