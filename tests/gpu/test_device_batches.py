@@ -168,6 +168,14 @@ def test_saved_on_the_gpu_and_resumed_anywhere(folder, want):
         assert_same(got + on_cpu(other), want[1])
 
 
+def test_labels_of_substitutes(bad_folder):
+    """Labels are looked up: those of samples that took the place of bad ones, too."""
+    loader = load(bad_folder, batch_size=2, on_error="skip")
+    for epoch in expected(bad_folder, 3, batch_size=2, on_error="skip"):
+        assert_same(on_cpu((images.cuda(), labels) for images, labels in loader), epoch)
+    assert place(loader) == "cuda:0" and len(loader.bad_samples()) == 6
+
+
 def test_no_memory_on_the_gpu(folder, want):
     loader = load(folder)
     free, _ = torch.cuda.mem_get_info()

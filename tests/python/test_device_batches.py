@@ -238,6 +238,16 @@ def test_an_engine_that_cannot_be_opened_there(tree, gpu, monkeypatch):
     assert place(loader) is None and "workers" in why_not(loader)
 
 
+def test_an_engine_that_cannot_be_opened_there_again(tree, gpu, monkeypatch):
+    """At the beginning of an epoch: with persistent_workers=False each has an engine of its own."""
+    loader, want = load(tree, persistent_workers=False), reference(tree, 2)
+    assert_same(sent(loader), want[0])
+    assert place(loader) == "cuda:0"
+    monkeypatch.setattr(native.Native, "_options_on", lambda self, device: {**self._options, "workers": 10**6})
+    assert_same(sent(loader), want[1])
+    assert place(loader) is None and "workers" in why_not(loader)
+
+
 def test_two_iterators_of_one_loader(tree, gpu):
     loader, want = load(tree), reference(tree, 2)
     got = [[], []]

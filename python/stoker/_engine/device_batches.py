@@ -112,7 +112,15 @@ class DeviceBatches:
             held.fetched()
         self._alive.clear()
 
+    def refused_by_engine(self, error: _ext.StokerError) -> None:
+        """It cannot be opened there."""
+        if isinstance(error, _ext.OutOfMemory):
+            self.out_of_memory(error)
+        else:
+            self.stop(str(error))
+
     def out_of_memory(self, error: Exception) -> None:
+        """Warn once: after that it is off."""
         warn_user(f"the GPU has no memory for batches: from now on they are in pinned memory ({error})")
         self.stop("the GPU had no memory for them")
 
