@@ -4,12 +4,14 @@ real one: tests/gpu/test_device_batches.py."""
 
 from __future__ import annotations
 
+import os
+
 import pytest
 import stoker
 import torch
 from stoker import _ext
 from stoker import transforms as T
-from stoker._engine import batch_sources, device_batches, native
+from stoker._engine import batch_sources, device_batches, gpu_queues, native
 from stoker._engine.batch_tensor import BatchTensor
 from stoker._engine.device_batches import DeviceBatches
 from stoker._workers import early_copies
@@ -279,6 +281,17 @@ def test_how_it_is_switched_off(tree, monkeypatch):
         assert "no GPU" in why_not(load(tree))
     assert "pin_memory" in why_not(load(tree, pin_memory=False))
     assert load(tree)._options_beyond_torch()["device_batches"] is True
+
+
+def test_scripts_start_with_more_queues_unless_a_number_is_set(monkeypatch):
+    name = "CUDA_DEVICE_MAX_CONNECTIONS"
+    monkeypatch.setenv(name, "1")
+    gpu_queues.more_for_script()
+    assert os.environ[name] == "1"
+    monkeypatch.delenv(name)
+    gpu_queues.more_for_script()
+    assert os.environ[name] == "32"
+    monkeypatch.setenv(name, "32")  # so that it is removed again
 
 
 # ---- datasets in Python: pinned batches that are copied early ----
