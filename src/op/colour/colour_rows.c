@@ -200,6 +200,37 @@ static inline void soften(uint16_t *restrict soft, const uint16_t *restrict sums
     }
 }
 
+#if defined(__AVX2__) && !defined(ST_COLOUR_FUSED)
+static inline __m256i blended_eight(__m128i soft, __m128i bytes, __m256 factor)
+{
+    const __m256 from = _mm256_cvtepi32_ps(_mm256_cvtepu16_epi32(soft));
+    const __m256 to = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes));
+    const __m256 mixed = _mm256_add_ps(from, _mm256_mul_ps(factor, _mm256_sub_ps(to, from)));
+    const __m256 above = _mm256_max_ps(mixed, _mm256_setzero_ps());
+    return _mm256_cvttps_epi32(_mm256_min_ps(above, _mm256_set1_ps(255)));
+}
+
+/* Bytes move away from soft ones. Returns how many are made: the rest is less than a vector. */
+static inline size_t blend_blocks(uint8_t *out, const uint16_t *soft, const uint8_t *row, size_t count,
+                                  float factor)
+{
+    const __m256 by = _mm256_set1_ps(factor);
+    size_t i = 0;
+    for (; i + 32 <= count; i += 32) {
+        __m256i v[4];
+        for (int k = 0; k < 4; k++)
+            v[k] = blended_eight(_mm_loadu_si128((const __m128i *)(const void *)(soft + i + 8 * k)),
+                                 _mm_loadl_epi64((const __m128i *)(const void *)(row + i + 8 * k)), by);
+        const __m256i low = _mm256_packs_epi32(v[0], v[1]), high = _mm256_packs_epi32(v[2], v[3]);
+        const __m256i in_order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+        save32(out + i, _mm256_permutevar8x32_epi32(_mm256_packus_epi16(low, high), in_order));
+    }
+    return i;
+}
+#else
+#define blend_blocks(...) 0
+#endif
+
 static inline void sharpen_some(uint8_t *restrict out, const uint8_t *restrict above,
                                 const uint8_t *restrict row, const uint8_t *restrict below, size_t count,
                                 int32_t channels, float factor)
@@ -209,7 +240,7 @@ static inline void sharpen_some(uint8_t *restrict out, const uint8_t *restrict a
     for (ptrdiff_t i = -next; i < (ptrdiff_t)count + next; i++)
         sums[i + next] = (uint16_t)(above[i] + row[i] + below[i]);
     soften(soft, sums + next, row, count, next);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = blend_blocks(out, soft, row, count, factor); i < count; i++)
         out[i] = (uint8_t)(int32_t)blended(soft[i], row[i], factor);
 }
 
