@@ -48,6 +48,11 @@ static void measured(struct dr_verdict *out, const struct dr_case *c)
             DR_SAY(offer->sentence,
                    "nothing to gain: a sample takes %s of CPU time instead of %s%s%.300s", stoker.text,
                    torch.text, tried->why ? ", because " : "", tried->why ? tried->why : "");
+        else if (out->ceiling >= DR_GAIN_WORTH)
+            DR_SAY(offer->sentence,
+                   "nothing to gain: a sample takes %s of CPU time instead of %s, but that is not what "
+                   "takes the time",
+                   stoker.text, torch.text);
         else
             DR_SAY(offer->sentence, "nothing to gain: the step is the limit");
     } else {

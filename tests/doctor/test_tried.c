@@ -126,6 +126,10 @@ static void test_nothing(void)
     f.tried.why = "it is my own";
     ok(offer_for(&f)->kind == DR_OFFER_NOTHING && strstr(offer->sentence, "because it is my own"),
        "samples are no less work");
+    measured(&f, "python", 0.2, 0.01);
+    run_of(&f, 4, 0.4, 0.02, 0.01); /* samples wait for something */
+    ok(offer_for(&f)->kind == DR_OFFER_NOTHING && strstr(offer->sentence, "not what takes the time"),
+       "waits are as long as before");
     measured(&f, "python", 1.5, 0.01);
     ok(offer_for(&f)->kind == DR_OFFER_GAIN && about(offer->gain.mid, 1 / 1.5), "a loss is said, too");
 }
