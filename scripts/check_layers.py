@@ -31,7 +31,7 @@ PACKAGE = [
     "_workers",
     "_loader",
     "dataloader",
-    "_install _open _verdict synth",
+    "_install _monitor _open _verdict synth",
     "__init__",
     "demo __main__",
 ]

@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 
 #include "base/clock.h"
+#include "doctor/command/metrics.h"
 #include "doctor/record/command.h"
 #include "doctor/record/directory.h"
 #include "doctor/record/recorder.h"
@@ -25,6 +26,7 @@ struct run_options {
     const char *directory; /* NULL: .stoker/NNNN */
     double every;          /* seconds between status lines */
     bool quiet, no_report, try_stoker;
+    uint16_t port;    /* for --metrics; 0: none */
     const char *json; /* file for the JSON summary, "-": standard output; NULL: none */
     char **command;
 };
@@ -82,7 +84,7 @@ static void print_status(const struct dr_directory *directory, struct dr_recorde
 
 /* Samples until the command ends. */
 static void watch(const struct run_options *options, const struct dr_directory *directory,
-                  struct dr_command *command, struct dr_recorder *recorder)
+                  struct dr_command *command, struct dr_recorder *recorder, struct dr_metrics *metrics)
 {
     const uint64_t start = st_now_ns();
     const double first = options->every < FIRST_STATUS ? options->every : FIRST_STATUS;
@@ -90,6 +92,8 @@ static void watch(const struct run_options *options, const struct dr_directory *
     uint64_t next = start;
     while (!dr_command_wait(command, next)) {
         next = dr_recorder_tick(recorder);
+        if (metrics)
+            dr_metrics_serve(metrics, directory->path);
         if (options->quiet || st_now_ns() < status_at)
             continue;
         const double before = cpu_seconds();
@@ -221,7 +225,8 @@ static void save_summary(const char *path, const struct dr_directory *directory,
 
 /* ---- the command ------------------------------------------------------------------------------ */
 
-static int run_in(const struct run_options *options, const struct dr_directory *directory)
+static int run_in(const struct run_options *options, const struct dr_directory *directory,
+                  struct dr_metrics *metrics)
 {
     struct dr_command command;
     struct dr_recorder *recorder = NULL;
@@ -239,11 +244,13 @@ static int run_in(const struct run_options *options, const struct dr_directory *
     if (!options->quiet)
         fprintf(stderr, "stoker: watching process %d, run directory %s\n", (int)command.pid,
                 shown(&room, directory->shown));
+    if (!options->quiet && metrics)
+        fprintf(stderr, "stoker: metrics at http://127.0.0.1:%u/metrics\n", options->port);
     /* The command is running: it must not suffer when watching it fails. */
     const bool watched =
         !dr_recorder_open(&recorder, directory->path, command.pid, command.sentinel, &err);
     if (watched) {
-        watch(options, directory, &command, recorder);
+        watch(options, directory, &command, recorder, metrics);
         if (dr_recorder_finish(recorder, command.exit_code, &err))
             fail(0, "%s", err.message);
     } else {
@@ -266,6 +273,13 @@ static int run_in(const struct run_options *options, const struct dr_directory *
     return command.exit_code;
 }
 
+static void accept_port(struct arguments *args, struct run_options *options)
+{
+    uint64_t port = 0;
+    if (accept_value(args, parse_count(args->value, 1, UINT16_MAX, &port)))
+        options->port = (uint16_t)port;
+}
+
 static int parse(struct run_options *options, int argc, char **argv)
 {
     struct arguments args = ARGUMENTS(&cmd_run, argc, argv);
@@ -274,6 +288,8 @@ static int parse(struct run_options *options, int argc, char **argv)
             options->quiet = true;
         else if (option_is(&args, "--no-report"))
             options->no_report = true;
+        else if (option_is(&args, "--metrics"))
+            accept_port(&args, options);
         else if (option_is(&args, "--try-stoker"))
             options->try_stoker = true;
         else if (option_is(&args, "--json"))
@@ -304,9 +320,15 @@ static int run_run(int argc, char **argv)
     if (code)
         return fail(code, "run: %s '%s'",
                     code == DR_NOT_FOUND ? "there is no program" : "cannot execute", options.command[0]);
-    if (dr_directory_make(&directory, options.directory, options.command, &err))
+    struct dr_metrics *metrics = NULL;
+    if (options.port && dr_metrics_open(&metrics, options.port, &err))
         return fail(EXIT_FAILED, "%s", err.message);
-    return run_in(&options, &directory);
+    if (dr_directory_make(&directory, options.directory, options.command, &err))
+        code = fail(EXIT_FAILED, "%s", err.message);
+    else
+        code = run_in(&options, &directory, metrics);
+    dr_metrics_close(metrics);
+    return code;
 }
 
 static const struct cli_option options[] = {
@@ -317,6 +339,10 @@ static const struct cli_option options[] = {
      "a number of seconds from 1 to 86400"},
     {"--quiet", NULL, "print no status lines"},
     {"--no-report", NULL, "only record; 'stoker report DIR' judges the run later"},
+    {"--metrics", "PORT",
+     "serve stall share, ready batches, samples per second and GPU load of the last minute in\n"
+     "Prometheus' text format at http://127.0.0.1:PORT/metrics while the command runs",
+     "the number of a port, from 1 to 65535"},
     {"--try-stoker", NULL,
      "measure what Stoker's loader would gain: after the program's end, about 128 samples that\n"
      "it used are made once more by torch's loader and by Stoker's, in a forked child of the\n"

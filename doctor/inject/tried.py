@@ -41,7 +41,10 @@ def _note_used(known, drawn):
     recipe = _recipes.get(known.number)
     if recipe is not None and (_torch is None or _torch.is_grad_enabled()):
         recipe.drawn += 1
-        (recipe.used.extend if recipe.batched else recipe.used.append)(drawn)
+        if not recipe.batched:
+            recipe.used.append(drawn)
+        elif isinstance(drawn, (list, tuple)):  # an iterator would be used up
+            recipe.used.extend(drawn)
 
 
 def _try_stoker() -> None:
@@ -86,9 +89,10 @@ def _answer_of_child(recipe) -> str:
     if not child:
         _be_the_child(recipe, writing)
     os.close(writing)
-    answer, deadline = b"", time.monotonic() + _TRY_LONGEST
+    answer, deadline, pipe = b"", time.monotonic() + _TRY_LONGEST, select.poll()
+    pipe.register(reading, select.POLLIN)
     try:
-        while select.select([reading], [], [], max(0.0, deadline - time.monotonic()))[0]:
+        while pipe.poll(max(0.0, deadline - time.monotonic()) * 1000):
             part = os.read(reading, 65536)
             if not part:
                 return answer.decode("utf-8", "replace")

@@ -248,6 +248,7 @@ def _after_fork() -> None:
     _said.clear()
     _wanted.clear()
     _operators.clear()
+    _recipes.clear()
     if _swapped:
         _swapped = 0
         _put_functions(False, _swaps)

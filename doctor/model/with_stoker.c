@@ -12,7 +12,7 @@
 
 enum { MOST_READY = 8 }; /* batches that the engine keeps ready if nobody says how many */
 /* What a sample costs beside training differs from what it costs alone, at torch's loader and at ours:
- * caches, clocks. The ratio is taken to be within this share. */
+ * caches, clocks. The ratio is taken to be within this share, and so is a step. */
 static const double DIFFERS = 0.05;
 
 /* Whether batches are made in the training process by one thread, which OpenMP's threads help: its own
@@ -62,7 +62,9 @@ struct dr_range dr_gain_with_stoker(const struct dr_facts *facts, const struct d
     const struct dr_range low = dr_gain(trace, now, &worst, ceiling),
                           high = dr_gain(trace, now, &best, ceiling);
     gain = dr_gain(trace, now, &middle, ceiling);
-    gain.low = fmin(low.low, gain.mid);
-    gain.high = fmax(high.high, gain.mid);
+    /* The training thread loses more to workers that fill the CPUs than its time in the run queue. */
+    const double freed = 1 / (1 - fmin(fmax(trace->step_queued, 0), 0.5));
+    gain.low = fmin(low.low, gain.mid * (1 - DIFFERS));
+    gain.high = fmax(high.high, gain.mid * (1 + DIFFERS) * freed);
     return gain;
 }

@@ -22,6 +22,7 @@ Python in the loop. The batches do not depend on the number of threads.
 | `Stats`, `Plan` | what `stats()` and `explain()` of a DataLoader return |
 | `decode`, `order_indices` | parts of the engine on their own |
 | `info`, `cpus`, `GpuWatch`, `verdict` | this build, this machine, and what `stoker run` found out |
+| `monitor` | how long training waits for data, in TensorBoard, W&B, Lightning, Hugging Face's Trainer |
 | `StokerError` | the base class of every error that the engine raises |
 """
 
@@ -55,6 +56,7 @@ from ._ext import (
     Unsupported,
 )
 from ._lazy.switch import lazy_images
+from ._monitor import Monitor, monitor
 from ._open import open
 from ._plan import from_albumentations_distortions as _from_albumentations_distortions  # noqa: F401 (it fills in a table)
 from ._plan import from_albumentations_dropout as _from_albumentations_dropout  # noqa: F401 (likewise)
@@ -81,6 +83,7 @@ __all__ = [
     "InternalError",
     "InvalidArgument",
     "LimitReached",
+    "Monitor",
     "NotFound",
     "OutOfMemory",
     "Plan",
@@ -97,6 +100,7 @@ __all__ = [
     "info",
     "install",
     "lazy_images",
+    "monitor",
     "open",
     "order_indices",
     "transforms",

@@ -349,6 +349,26 @@ static bool next_data(struct st_png_stream *s)
     return true;
 }
 
+bool st_png_stream_data(const struct st_png_stream *stream, struct st_arena *arena,
+                        struct st_bytes *out)
+{
+    struct st_png_stream s = *stream;
+    size_t size = 0, pieces = 0;
+    for (; next_data(&s); pieces++) {
+        size += s.rest; /* parts of the file that do not overlap */
+        *out = (struct st_bytes){s.in.data + s.at, s.rest};
+    }
+    if (pieces < 2)
+        return pieces == 1;
+    uint8_t *whole = st_arena_take(arena, size);
+    if (!whole)
+        return false;
+    *out = (struct st_bytes){whole, size};
+    for (s = *stream; next_data(&s); whole += s.rest)
+        memcpy(whole, s.in.data + s.at, s.rest);
+    return true;
+}
+
 /* Writes the head of the next IDAT, or IEND. */
 static bool stream_next(struct st_png_stream *s)
 {

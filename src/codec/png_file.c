@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "codec/png_file.h"
+#include "codec/png_memory.h"
 #include "codec/to_rgb.h"
 
 #include <string.h>
@@ -145,6 +146,7 @@ int st_png_decode(const struct st_png_library *library, struct st_bytes in, cons
 {
     struct st_png png;
     struct st_png_stream stream;
+    struct st_png_memory memory;
     struct painter p = {.png = &png, .region = how->region};
     int rc = st_png_parse(in, &png, err);
     if (!rc)
@@ -152,8 +154,13 @@ int st_png_decode(const struct st_png_library *library, struct st_bytes in, cons
     if (rc)
         return rc;
     st_png_stream_open(&stream, in, &png);
-    void *reader = library->open(&stream, &rc, err);
-    if (!reader)
+    void *reader = &memory;
+    const bool at_once =
+        st_png_memory_open(&memory, &png, &stream, p.packing.bits,
+                           st_packed_size(&p.packing, png.frame.width), arena);
+    if (at_once)
+        library = &st_png_memory_rows;
+    else if (!(reader = library->open(&stream, &rc, err)))
         return rc;
     const struct pass *passes = png.interlaced ? adam7 : all_pixels;
     const uint32_t count = png.interlaced ? 7 : 1;
@@ -166,7 +173,8 @@ int st_png_decode(const struct st_png_library *library, struct st_bytes in, cons
         else if (wrong)
             rc = st_fail(err, STOKER_ECORRUPT, "PNG: %s at row %u of %u", wrong, y, png.frame.height);
     }
-    library->close(reader);
+    if (!at_once)
+        library->close(reader);
     *out = p.out;
     return rc;
 }
@@ -176,6 +184,6 @@ int st_png_header(void *state, struct st_bytes in, struct st_header *out, struct
     struct st_png png;
     (void)state;
     const int rc = st_png_parse(in, &png, err);
-    *out = (struct st_header){png.width, png.height, png.orientation, 1};
+    *out = (struct st_header){png.width, png.height, png.orientation, 1, st_png_memory_needs(&png)};
     return rc;
 }

@@ -43,6 +43,10 @@ void st_png_stream_open(struct st_png_stream *stream, struct st_bytes in, const 
 /* False at the end. */
 bool st_png_stream_read(struct st_png_stream *stream, uint8_t *to, size_t size);
 
+/* All image data of the file, in one piece. False if there is none, or no memory. */
+bool st_png_stream_data(const struct st_png_stream *stream, struct st_arena *arena,
+                        struct st_bytes *out);
+
 /* A library that inflates and unfilters. */
 struct st_png_library {
     /* NULL on failure, with *status and a message. */

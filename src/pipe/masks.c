@@ -28,21 +28,30 @@ static int fail_row(int32_t row, bool high, struct stoker_error *err)
                           row);
 }
 
+/* Of a row; returns what the second byte has, or in what the bytes differ. */
+static uint8_t row_of_numbers(uint8_t *restrict out, const uint8_t *restrict rgb, int32_t width,
+                              bool high)
+{
+    uint8_t bad = 0;
+    if (high)
+        for (int32_t x = 0; x < width; x++) {
+            out[x] = rgb[3 * x];
+            bad |= rgb[3 * x + 1];
+        }
+    else
+        for (int32_t x = 0; x < width; x++) {
+            out[x] = rgb[3 * x];
+            bad |= (uint8_t)((rgb[3 * x] ^ rgb[3 * x + 1]) | (rgb[3 * x] ^ rgb[3 * x + 2]));
+        }
+    return bad;
+}
+
 /* The pixels' numbers, which must be those of grey pixels and fit into a byte. */
 static int numbers_of(const struct st_view *view, bool high, uint8_t *out, struct stoker_error *err)
 {
-    for (int32_t y = 0; y < view->height; y++) {
-        const uint8_t *rgb = st_row(view, y);
-        uint8_t bad = 0;
-        if (high)
-            for (int32_t x = 0; x < view->width; x++, rgb += 3)
-                *out++ = rgb[0], bad |= rgb[1];
-        else
-            for (int32_t x = 0; x < view->width; x++, rgb += 3)
-                *out++ = rgb[0], bad |= (uint8_t)((rgb[0] ^ rgb[1]) | (rgb[0] ^ rgb[2]));
-        if (bad)
+    for (int32_t y = 0; y < view->height; y++, out += view->width)
+        if (row_of_numbers(out, st_row(view, y), view->width, high))
             return fail_row(y, high, err);
-    }
     return 0;
 }
 

@@ -168,6 +168,14 @@ def test_saved_on_the_gpu_and_resumed_anywhere(folder, want):
         assert_same(got + on_cpu(other), want[1])
 
 
+def test_labels_of_substitutes(bad_folder):
+    """Labels are looked up: those of samples that took the place of bad ones, too."""
+    loader = load(bad_folder, batch_size=2, on_error="skip")
+    for epoch in expected(bad_folder, 3, batch_size=2, on_error="skip"):
+        assert_same(on_cpu((images.cuda(), labels) for images, labels in loader), epoch)
+    assert place(loader) == "cuda:0" and len(loader.bad_samples()) == 6
+
+
 def test_no_memory_on_the_gpu(folder, want):
     loader = load(folder)
     free, _ = torch.cuda.mem_get_info()
@@ -236,3 +244,67 @@ def test_the_default_is_todays_path_or_the_same_bytes(folder):
     for epoch in expected(folder, 2):
         assert_same(on_cpu((images.cuda(), labels) for images, labels in loader), epoch)
     assert reference(folder, batch_size=4)
+
+
+# ---- datasets in Python: pinned batches that are copied early ----
+
+
+class Noise(torch.utils.data.Dataset):
+    """Its own code, and samples of a megabyte."""
+
+    def __len__(self):
+        return 60
+
+    def __getitem__(self, index):
+        return torch.rand(3, 300, 300, generator=torch.Generator().manual_seed(index)), index
+
+
+def noise(workers, **options):
+    options = {"batch_size": 4, "num_workers": workers, "pin_memory": True, "device_batches": True, **options}
+    return stoker.DataLoader(Noise(), **options)
+
+
+def decided(loader):
+    return loader._epochs.device_batches
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_batches_of_python_are_copied_early(workers):
+    loader = noise(workers)
+    want = [(images.clone(), labels.clone()) for images, labels in noise(0, pin_memory=False)]
+    side = torch.cuda.Stream()
+    for epoch in range(4):
+        kept = []
+        for number, (images, labels) in enumerate(loader):
+            assert type(images) is BatchTensor and type(labels) is torch.Tensor and images.is_pinned()
+            with torch.cuda.stream(side if epoch == 3 else None):
+                torch.cuda._sleep(CYCLES // 8)
+                there = images.cuda(non_blocking=True)
+                again = images.cuda(non_blocking=True) if epoch == 2 and number == 7 else there
+                del images
+                kept.append((there.clone(), labels))
+                assert torch.equal(again, there)
+                there.zero_()
+        torch.cuda.synchronize()
+        assert_same(on_cpu(kept), want)
+        assert decided(loader).place == "cuda:0"
+    assert loader.explain().rows[-1].where.endswith("cuda:0")
+    got = [(images.mul_(2), labels) for images, labels in loader]
+    assert_same(got, [(a * 2, b) for a, b in want])
+    assert decided(loader).place is None and "reads" in decided(loader).why_not
+
+
+def test_early_copies_that_nobody_asks_for_leave_their_slots_alone():
+    """A batch that is dropped unsent, and one that is sent and read, while the copying stream is late."""
+    loader, want = noise(2, prefetch_factor=1), [images for images, _ in noise(0, pin_memory=False)]
+    for images, _ in loader:
+        images.cuda()
+    for _ in range(4):
+        kept = []
+        for number, (images, _) in enumerate(loader):
+            if number % 3 == 0:
+                continue
+            kept.append((number, images.cuda(non_blocking=True)))
+        for number, there in kept:
+            assert torch.equal(there.cpu(), want[number])
+    assert decided(loader).place == "cuda:0"

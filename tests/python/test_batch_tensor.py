@@ -211,7 +211,7 @@ def test_code_that_does_not_ask_gets_an_error(source):
         torch.utils.dlpack.to_dlpack(tensor)
     with pytest.raises(TypeError):
         memoryview(tensor)
-    with pytest.raises(RuntimeError, match="trace"):
+    with pytest.raises(RuntimeError, match="cannot be traced"):
         torch.jit.trace(lambda x: x + 1, tensor)
 
 

@@ -4,13 +4,17 @@ real one: tests/gpu/test_device_batches.py."""
 
 from __future__ import annotations
 
+import os
+
 import pytest
 import stoker
 import torch
 from stoker import _ext
 from stoker import transforms as T
-from stoker._engine import batch_sources, device_batches, native, opening
+from stoker._engine import batch_sources, device_batches, gpu_queues, native
 from stoker._engine.batch_tensor import BatchTensor
+from stoker._engine.device_batches import DeviceBatches
+from stoker._workers import early_copies
 
 BATCH = 2
 OPTIONS = {"seed": 3, "shuffle": True, "pin_memory": True, "device_batches": True}
@@ -27,7 +31,9 @@ def data(tree):
 def gpu(monkeypatch):
     """Loaders with device_batches=True take memory for cuda:0's. Returns what torch says of its free memory."""
     room = [10 << 30, 16 << 30]
-    monkeypatch.setattr(opening, "_no_device_batches", lambda loader, pinned: device_batches.refused(loader.device_batches))
+    monkeypatch.setattr(
+        device_batches, "why_no_device_batches", lambda loader, pinned, **_: device_batches.refused(loader.device_batches)
+    )
     monkeypatch.setattr(native.Native, "_options_on", lambda self, device: self._options)
     monkeypatch.setattr(batch_sources, "_stream", lambda device: None)
     monkeypatch.setattr(batch_sources, "_empty", lambda *args: torch.empty_strided(*args[:2], dtype=args[2]))
@@ -234,6 +240,16 @@ def test_an_engine_that_cannot_be_opened_there(tree, gpu, monkeypatch):
     assert place(loader) is None and "workers" in why_not(loader)
 
 
+def test_an_engine_that_cannot_be_opened_there_again(tree, gpu, monkeypatch):
+    """At the beginning of an epoch: with persistent_workers=False each has an engine of its own."""
+    loader, want = load(tree, persistent_workers=False), reference(tree, 2)
+    assert_same(sent(loader), want[0])
+    assert place(loader) == "cuda:0"
+    monkeypatch.setattr(native.Native, "_options_on", lambda self, device: {**self._options, "workers": 10**6})
+    assert_same(sent(loader), want[1])
+    assert place(loader) is None and "workers" in why_not(loader)
+
+
 def test_two_iterators_of_one_loader(tree, gpu):
     loader, want = load(tree), reference(tree, 2)
     got = [[], []]
@@ -265,3 +281,48 @@ def test_how_it_is_switched_off(tree, monkeypatch):
         assert "no GPU" in why_not(load(tree))
     assert "pin_memory" in why_not(load(tree, pin_memory=False))
     assert load(tree)._options_beyond_torch()["device_batches"] is True
+
+
+def test_scripts_start_with_more_queues_unless_a_number_is_set(monkeypatch):
+    name = "CUDA_DEVICE_MAX_CONNECTIONS"
+    monkeypatch.setenv(name, "1")
+    gpu_queues.more_for_script()
+    assert os.environ[name] == "1"
+    monkeypatch.delenv(name)
+    gpu_queues.more_for_script()
+    assert os.environ[name] == "32"
+    monkeypatch.setenv(name, "32")  # so that it is removed again
+
+
+# ---- datasets in Python: pinned batches that are copied early ----
+
+
+def big(*shape):
+    return torch.zeros(shape or (2, 1 << 19))
+
+
+@pytest.mark.parametrize("make", [
+    lambda a: [a, a], lambda a: [a, a[1]], lambda a: {"x": a, "y": [a[0]]}, lambda a: [a, {"y": 1}], lambda a: [a, a.numpy()],
+    lambda a: [a, [[1]]], lambda a: [a[:, :8]], lambda a: (a, 1), lambda a: a, lambda a: [a.requires_grad_()],
+    lambda a: [a.to_sparse()], lambda a: [torch.nn.Parameter(a)],
+])  # fmt: skip
+def test_what_is_shared_or_unknown_or_small_is_left_alone(make, monkeypatch):
+    monkeypatch.setattr(torch.Tensor, "is_pinned", lambda self: True)
+    batch = make(big())
+    before = list(map(id, batch)) if type(batch) is list else None
+    got = early_copies.lent(batch, DeviceBatches("", 0))
+    assert got is batch and (before is None or before == list(map(id, got)))
+    assert type(batch) is not dict or type(batch["x"]) is torch.Tensor
+
+
+@pytest.mark.parametrize("labels", [torch.arange(2), ["a", "b"], [1, 2], None, "name"])
+def test_large_tensors_are_watched(labels, monkeypatch):
+    monkeypatch.setattr(torch.Tensor, "is_pinned", lambda self: True)
+    decided = DeviceBatches("", 0)
+    for batch in ([big(), labels, big()], {"x": big(), "y": labels, "z": big()}):
+        got = early_copies.lent(batch, decided)
+        values = list(got.values()) if type(got) is dict else got
+        assert [type(value) is BatchTensor for value in values] == [True, False, True] and values[1] is labels
+    values[0].add_(1)
+    decided.decide()
+    assert "reads" in decided.why_not and type(early_copies.lent([big()], decided)[0]) is torch.Tensor

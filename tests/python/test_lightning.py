@@ -164,11 +164,38 @@ def _resumed(root, devices, where, python=False):
     return out
 
 
+def _monitored():
+    """Training with validation in between."""
+    written = []
+    monitor = stoker.monitor(lambda values, step: written.append((step, values)), every=0.0)
+    module_of = lightning().LightningModule
+
+    class Plain(module_of):
+        def __init__(self):
+            super().__init__()
+            self.net = torch.nn.Linear(1, 1)
+
+        def training_step(self, batch, _):
+            return self.net(batch.float()[:, None]).sum()
+
+        def validation_step(self, batch, _):
+            pass
+
+        def configure_optimizers(self):
+            return torch.optim.SGD(self.parameters(), 0.0)
+
+    common = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "enable_model_summary": False}
+    fit = lightning().Trainer(max_epochs=2, accelerator="cpu", callbacks=[monitor.lightning()], **common).fit
+    fit(Plain(), tud.DataLoader(range(10), 2), tud.DataLoader(range(10), 2))
+    return [(step, sorted(values)) for step, values in written], monitor.step
+
+
 def _lightning(root):
     lightning()
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TEST_FOLDER"] = folder
         return {
+            "monitored": _monitored(),
             "stages": on_ranks(2, _all_stages, root, group=False),
             "resumed 2 end": on_ranks(2, _resumed, root, 2, "end", group=False),
             "resumed 2 end, python": on_ranks(2, _resumed, root, 2, "end", True, group=False),
@@ -193,6 +220,12 @@ def test_ddp_gives_every_rank_what_it_gets_from_torch(runs, case):
     assert {stage: stages[0].count(stage) for stage in set(stages[0])} == {
         "train": 2 * 3, "validate": 1 + 2 * 3, "test": 3, "predict": 3
     }
+
+
+def test_a_callback_that_monitors(runs):
+    written, steps = runs["monitored"]
+    names = ["stoker/samples_per_second", "stoker/stall_share"]
+    assert steps == 10 and [step for step, _ in written] == list(range(1, 11)) and all(got == names for _, got in written)
 
 
 @pytest.mark.parametrize("case", ["resumed 2 end", "resumed 2 end, python", "resumed 1 end", "resumed 1 inside"])

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the bytes of a BatchTensor come from: pinned memory, or the engine's batch on a GPU."""
+"""Where the bytes of a BatchTensor come from: pinned memory, from which they may be on their way to a GPU, or the engine's
+batch on one."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import sys
 from typing import Any
 
 import torch
@@ -34,6 +37,49 @@ class InMemory:
 
     def fetch(self, pinned: bool) -> torch.Tensor:
         return self._tensor
+
+
+class CopiedEarly:
+    """A pinned tensor, and a copy on a GPU that is under way in a stream of the loader's."""
+
+    def __init__(self, tensor: torch.Tensor, usage: Usage, device: torch.device) -> None:
+        self.usage = usage
+        self._tensor, self._device, self._stream = tensor, device, _stream(device)
+        with torch.cuda.stream(self._stream), torch.inference_mode(False):
+            self._copy: torch.Tensor | None = tensor.to(device, non_blocking=True)
+            self._copied = self._stream.record_event()
+
+    def meta(self) -> tuple[tuple[int, ...], tuple[int, ...], torch.dtype]:
+        return tuple(self._tensor.shape), self._tensor.stride(), self._tensor.dtype
+
+    def copied(self, device: Any, dtype: Any, non_blocking: bool, layout: Any) -> torch.Tensor | None:
+        """Give the copy away, which is torch's own memory: once. In a stream that is being captured it cannot be waited for."""
+        if device != self._device or dtype not in (self._tensor.dtype, *_FLOATS):
+            return None
+        current = torch.cuda.current_stream(device)
+        with torch.cuda.device(device):
+            if torch.cuda.is_current_stream_capturing():
+                return self._tensor.to(device, dtype, non_blocking, memory_format=layout)
+        made, self._copy = self._copy, None
+        if made is None:
+            return None
+        current.wait_event(self._copied)
+        made.record_stream(current)
+        return made.to(dtype, memory_format=layout)
+
+    def is_pinned(self) -> bool:
+        return True
+
+    def fetch(self, pinned: bool) -> torch.Tensor:
+        """Its memory may be used again once the script drops it, in whichever stream: the copy has to be over."""
+        self._copied.synchronize()
+        return self._tensor
+
+    def __del__(self) -> None:
+        """Drop the tensor in the stream of the copy, which its memory then waits for."""
+        if not sys.is_finalizing() and hasattr(self, "_copied"):
+            with contextlib.suppress(RuntimeError), torch.cuda.stream(self._stream):
+                del self._tensor
 
 
 class OnDevice:

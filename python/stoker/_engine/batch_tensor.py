@@ -77,6 +77,7 @@ class _Held:
         self.source: Source | None = source
         self.usage = source.usage
         self.plain: torch.Tensor | None = None
+        self.is_shared = False  # others have `plain`, perhaps in other threads: it must stay what it is
         _held.add(self)
 
     def fetched(self, pinned: bool = True) -> torch.Tensor:
@@ -87,6 +88,16 @@ class _Held:
                     self.plain = self.source.fetch(pinned)
                 self.source = None
             return self.plain
+
+    def read(self) -> torch.Tensor:
+        if self.plain is None:
+            self.usage.read()
+        return self.fetched()
+
+    def shared(self) -> torch.Tensor:
+        """Return the ordinary tensor to somebody who may use it at any time."""
+        self.is_shared = True
+        return self.read()
 
 
 _held: weakref.WeakSet[_Held] = weakref.WeakSet()
@@ -119,6 +130,7 @@ class BatchTensor(torch.Tensor):
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         first: Any = args[0] if args else None
+        _refuse_tracing()
         held = _held_by(first)
         source = None if held is None else held.source
         if source is not None:
@@ -137,7 +149,17 @@ class BatchTensor(torch.Tensor):
         cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         """C++ has asked, which did not ask in Python before. It has references of its own to what it was given."""
+        _refuse_tracing()
         return func(*_plain(args, _inner), **_plain(kwargs or {}, _inner))
+
+
+def _refuse_tracing() -> None:
+    """The bytes would become a constant of what is traced."""
+    key = getattr(getattr(torch._C, "_TorchDispatchModeKey", None), "PROXY", None)
+    if torch._C._get_tracing_state() is not None or key is not None and torch._C._get_dispatch_mode(key) is not None:
+        raise RuntimeError(
+            "a batch that is on the GPU already cannot be traced: trace with images.clone(), or set STOKER_DEVICE_BATCHES=0"
+        )
 
 
 def _held_by(tensor: Any) -> _Held | None:
@@ -151,29 +173,22 @@ def _plain(values: Any, change: Callable[[BatchTensor], torch.Tensor]) -> Any:
 
 def _inner(tensor: BatchTensor) -> torch.Tensor:
     """Return an ordinary tensor with the bytes."""
-    if torch._C._get_tracing_state() is not None:
-        raise RuntimeError(
-            "torch.jit.trace cannot follow a batch that is on the GPU already: trace with images.clone(), or set "
-            "STOKER_DEVICE_BATCHES=0"
-        )
-    held = _held_by(tensor)
-    if held is None:
-        return tensor
-    if held.plain is None:
-        held.usage.read()
-    return held.fetched()
+    with _lock.held():
+        held = _held_by(tensor)
+        return tensor if held is None else held.shared()
 
 
 def _become(tensor: BatchTensor) -> torch.Tensor:
     """Make it an ordinary tensor with its bytes, or, where references of C++ forbid that, return one."""
     with _lock.held():
-        if type(tensor) is not BatchTensor:
+        held = _held_by(tensor)
+        if held is None:
             return tensor  # another thread has made it one
-        plain = _inner(tensor)
+        plain = held.read()
         with torch._C.DisableTorchFunctionSubclass():
             busy = weakref.getweakrefs(tensor) or tensor._use_count() > 1 or plain._use_count() > 1
-            if busy or not _swapped(tensor, plain):
-                return plain
+            if held.is_shared or busy or not _swapped(tensor, plain):
+                return held.shared()
         return tensor
 
 
@@ -237,8 +252,8 @@ def _sent(tensor: BatchTensor, source: Source, how: tuple[torch.device, Any, boo
         made = source.copied(device, dtype, non_blocking, layout)
         if made is not None:
             return made
-        plain = held.fetched()  # sent as today's tensor is
-    return plain.to(device, dtype, non_blocking, copy=True, memory_format=layout)
+        # As today's tensor is sent.
+        return held.fetched().to(device, dtype, non_blocking, copy=True, memory_format=layout)
 
 
 def _cpu(func: Any, tensor: BatchTensor, source: Source, args: Any, kwargs: Any) -> Any:

@@ -37,6 +37,15 @@ def refused(option: bool | None) -> str:
     return "" if BY_DEFAULT else "device_batches=True, or STOKER_DEVICE_BATCHES=1, switches it on"
 
 
+def why_no_device_batches(loader: Any, pinned: bool, one_engine: bool = True) -> str:
+    """Return why pinned batches are not made on the GPU to which the script sends them; "": they may be."""
+    if not pinned:
+        return "pin_memory=True asks for it" if not loader.pin_memory else "torch finds no GPU"
+    if one_engine and (loader.error_limit is not None or loader.on_error == "replace"):
+        return f"error_limit={loader.error_limit}, on_error={loader.on_error!r}"
+    return refused(loader.device_batches)
+
+
 class DeviceBatches:
     """Where the batches of one loader are made, and why. It is told how the script uses them (batch_tensor.Usage)."""
 
@@ -55,7 +64,7 @@ class DeviceBatches:
     def said(self) -> str:
         """Return why batches are where they are."""
         if self.place is not None:
-            return "the script sends its batches there, so the engine makes them there"
+            return "the script sends its batches there"
         if self.why_not:
             return f"batches are in pinned memory if there is a GPU, and are not made there: {self.why_not}"
         return f"batches are in pinned memory until {_WATCHED} of them were sent to one GPU; so far {self._sent} were"
@@ -103,7 +112,15 @@ class DeviceBatches:
             held.fetched()
         self._alive.clear()
 
+    def refused_by_engine(self, error: _ext.StokerError) -> None:
+        """It cannot be opened there."""
+        if isinstance(error, _ext.OutOfMemory):
+            self.out_of_memory(error)
+        else:
+            self.stop(str(error))
+
     def out_of_memory(self, error: Exception) -> None:
+        """Warn once: after that it is off."""
         warn_user(f"the GPU has no memory for batches: from now on they are in pinned memory ({error})")
         self.stop("the GPU had no memory for them")
 
@@ -111,14 +128,18 @@ class DeviceBatches:
         """Return a batch as the script gets it: of [images, labels] in memory, or of the engine's batch on the GPU, whose
         labels do not keep it."""
         from .batch_sources import InMemory, OnDevice, pinned_integers
-        from .batch_tensor import BatchTensor
 
         if isinstance(batch, _ext.Batch):
-            images = BatchTensor(OnDevice(batch.images, self))  # type: ignore[arg-type]
             labels = pinned_integers(labels_of(batch, dataset, blanks=False))
-        else:
-            images, labels = BatchTensor(InMemory(batch[0], self)), batch[1]
+            return [*self.given([OnDevice(batch.images, self)]), labels]  # type: ignore[arg-type]
+        return [*self.given([InMemory(batch[0], self)]), batch[1]]
+
+    def given(self, sources: list[Any]) -> list[Any]:
+        """Return the tensors of a batch that the script gets, whose bytes are there."""
+        from .batch_tensor import BatchTensor
+
+        tensors = [BatchTensor(source) for source in sources]
         self._delivered += 1
-        self._bytes = images.nbytes
-        self._alive.add(images._held)
-        return [images, labels]
+        self._bytes = sum(tensor.nbytes for tensor in tensors)
+        self._alive.update(tensor._held for tensor in tensors)
+        return tensors

@@ -256,8 +256,7 @@ class Native:
             self._chosen_seed = self.seed_now() if pending is None else pending.seed
             draws.epoch = self.epoch if pending is None else pending.epoch
         given = draws.next(pending)
-        key = self._key(given.largest)
-        engine = self._take_engine(key)
+        key, engine = self._engine_for(given.largest)
         try:
             if pending is not None and pending.cursor is not None and not given.anew:
                 engine.restore(pending.cursor, **given.start_arguments())
@@ -299,6 +298,16 @@ class Native:
         _live.add(engine)
         return key, engine
 
+    def _engine_for(self, batch_size: int) -> tuple[_Key, _ext.Loader]:
+        key = self._key(batch_size)
+        try:
+            return key, self._take_engine(key)
+        except _ext.StokerError as error:
+            if key[4] is None:
+                raise
+            self.device_batches.refused_by_engine(error)
+            return self._engine_for(batch_size)
+
     def _options_on(self, device: str) -> dict[str, Any]:
         """Return the options with which the engine makes the same batches on a GPU."""
         index = int(device.partition(":")[2])
@@ -314,7 +323,7 @@ class Native:
         except _ext.StokerError as error:
             if wanted[4] is None:
                 raise
-            self.device_batches.stop(str(error))
+            self.device_batches.refused_by_engine(error)
             return None
         self._moved = {"stats": self._with_moved(engine.stats()), "ledger": self._moved["ledger"] + engine.ledger()}
         engine.close()

@@ -124,18 +124,9 @@ def _opened(loader: Any, compiled: Compiled, requested: Requested) -> Native:
         keep_threads=requested.persistent_workers is not False,
         keeps_seed=requested.persistent_workers is True,
         ahead=_torchs_prefetch(requested),
-        no_device_batches=_no_device_batches(loader, pinned),
+        no_device_batches=device_batches.why_no_device_batches(loader, pinned),
         options=options,
     )
-
-
-def _no_device_batches(loader: Any, pinned: bool) -> str:
-    """Return why pinned batches are not made on the GPU to which the script sends them; "": they may be."""
-    if not pinned:
-        return "pin_memory=True asks for it" if not loader.pin_memory else "torch finds no GPU"
-    if loader.error_limit is not None or loader.on_error == "replace":
-        return f"error_limit={loader.error_limit}, on_error={loader.on_error!r}"
-    return device_batches.refused(loader.device_batches)
 
 
 def warn_of_pinning(loader: Any, native: Native) -> None:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 from .. import audio
 from .._base.tables import counted, html_table, text_table
+from .._base.tensors import has_cuda
 from .._data.joint import OF_VALUES
 from .._steps.base import MAKES_TENSORS, Transform, library_of, proved
 from .._steps.blockers import COLLATE, DECODE, LABEL, READ, TRANSFORM, WORKERS, Blocker, held_by
@@ -157,12 +158,17 @@ def _copy_row(loader: Any) -> Row:
     if loader.device is not None:
         return Row("copy to device", f"the loader's CUDA stream, to {loader.device}")
     if loader.pin_memory and loader._native is not None:
-        batches = loader._native.device_batches
-        where = "the script" if batches.place is None else f"none: batches are made on {batches.place}"
-        return Row("copy to device", where, batches.said())
+        return _pinned_row(loader._native.device_batches, "none: batches are made on")
+    if loader.pin_memory and loader._epochs is not None:
+        loader._epochs.pins(loader, has_cuda())
+        return _pinned_row(loader._epochs.device_batches, "a CUDA stream of the loader's, to")
     if loader.pin_memory:
         return Row("copy to device", "the script", "batches are in pinned memory if there is a GPU")
     return Row("copy to device", "the script", "batches are in CPU memory", "device='cuda'")
+
+
+def _pinned_row(batches: Any, there: str) -> Row:
+    return Row("copy to device", "the script" if batches.place is None else f"{there} {batches.place}", batches.said())
 
 
 def gather_plan(loader: Any) -> Plan:

@@ -19,10 +19,12 @@ from torch.utils.data._utils import pin_memory as _pinning
 
 from .._base.tables import counted
 from .._base.tensors import device_name, has_cuda
+from .._engine.device_batches import DeviceBatches, why_no_device_batches
 from .._engine.gpu_copies import Copier
 from .._engine.stats import Stats
 from .._order.position import VERSION, Draws, start_of_epoch
 from .._plan.options import resolved
+from .early_copies import lent
 from .fetch import Fetcher, Job
 from .seeds import Occurrences, generators_kept, sample_seed
 
@@ -49,8 +51,16 @@ class Epochs:
         self.made = 0  # number of iterators
         self.batches = 0
         self.waited_seconds = self.first_batch_seconds = 0.0
+        self.device_batches = DeviceBatches("no epoch has begun", 0)
+        self._switched_off = "no epoch has begun"
         self.exchanges: list[Any] = []  # that of the latest finished iterator, for the next one to reuse
         self._current: Callable[[], PythonIterator | None] = lambda: None
+
+    def pins(self, loader: Any, pinned: bool) -> None:
+        """Begin an epoch whose batches are pinned, or are not."""
+        why_not = why_no_device_batches(loader, pinned, one_engine=False)
+        if why_not or self._switched_off:
+            self.device_batches, self._switched_off = DeviceBatches(why_not, 0), why_not
 
     def start(self, iterator: PythonIterator) -> dict[str, Any] | None:
         """Register a new iterator, and return the state at which it begins, if one was loaded."""
@@ -132,6 +142,7 @@ class PythonIterator(_torch._BaseDataLoaderIter):
             if self._start.get("begun", True):
                 torch.set_rng_state(before)  # the base seed was drawn when the epoch began
         device = _device(loader.device)
+        self._epochs.pins(loader, self._pin_memory)
         self._copier = None if device is None else Copier(device)
         self._pin_memory = self._pin_memory or device is not None
         self._pin_memory_device = self._pin_memory_device or (device and "cuda")
@@ -233,7 +244,9 @@ class PythonIterator(_torch._BaseDataLoaderIter):
         else holds a reference to it, so that its slot is released where it was copied."""
         if self._pin_memory:
             held[0] = _pinning.pin_memory(held[0], self._pin_memory_device)
-        return held.pop() if self._copier is None else self._copier.copy(held)
+        if self._copier is not None:
+            return self._copier.copy(held)
+        return lent(held.pop(), self._epochs.device_batches)
 
     def _note_where_left(self) -> None:
         if self._begun and not self.finished and not sys.is_finalizing():

@@ -79,25 +79,6 @@ static inline vec most(vec a, vec b) { return either(a > b, a, b); }
 #endif
 static inline vec whole(vec a) { return __builtin_convertvector(__builtin_convertvector(a, ivec), vec); }
 
-/* Hue, 0 to 255. The middle channel's position between the other two takes one rounded division; the
- * sum, the sixth and the reduction to [0, 1) are each rounded once, as in Pillow. */
-static inline vec hue_of(vec r, vec g, vec b, vec high, vec low, vec span)
-{
-    const vec none = {0};
-    const vec mid = r + g + b - high - low;
-    const vec x = (high - mid) / either(span > 0, span, none + 1);
-    const vec in_r = either(g >= b, 1 - x, x - 1);
-    const vec in_g = either(r >= b, 1 + x, 3 - x);
-    const vec in_b = either(g >= r, 3 + x, 5 - x);
-    const vec sixth = either(r >= high, in_r, either(g >= high, in_g, in_b)) / 6;
-    const vec turn = either(sixth < 0, sixth + 1, sixth);
-    /* The integer part of the exact product turn * 255: where rounding took the product up to the next
-     * integer, turn * 256 minus that integer (both exact) is less than turn. */
-    const vec rounded = whole(turn * 255);
-    const vec hue = either(turn * 256 - rounded < turn, rounded - 1, rounded);
-    return either(span > 0, hue, none);
-}
-
 /* A channel: `high`, reduced by the fraction of its depth that the position on the colour circle
  * requires. */
 static inline vec channel(vec high, vec depth, vec share)
@@ -106,17 +87,62 @@ static inline vec channel(vec high, vec depth, vec share)
     return whole(high * (1 - depth * (most(least(share, none + 255), none) * LEVEL)) + 0.5f);
 }
 
-static inline void hue_turn(vec *red, vec *green, vec *blue, float shift)
+/* Each step of a pixel waits for the one before, and a CPU looks ahead no further than a few pixels. So
+ * the work is done in loops of their own: while one pixel waits, others are made. */
+struct vectors {
+    vec r, g, b;
+};
+
+static inline struct vectors vectors_at(const struct planes *p, size_t i)
 {
-    const vec none = {0};
-    const vec r = *red, g = *green, b = *blue;
+    struct vectors v;
+    memcpy(&v.r, p->r + i, sizeof v.r);
+    memcpy(&v.g, p->g + i, sizeof v.g);
+    memcpy(&v.b, p->b + i, sizeof v.b);
+    return v;
+}
+
+static inline void put_vectors(struct planes *p, size_t i, struct vectors v)
+{
+    memcpy(p->r + i, &v.r, sizeof v.r);
+    memcpy(p->g + i, &v.g, sizeof v.g);
+    memcpy(p->b + i, &v.b, sizeof v.b);
+}
+
+/* Red, green and blue become the sixth of the colour circle, times six, -1 to 5; the depth; and the
+ * highest of the three. The middle one's position between the other two takes one rounded division. */
+static inline struct vectors to_sixths(struct vectors v)
+{
+    const vec none = {0}, r = v.r, g = v.g, b = v.b;
     const vec high = most(most(r, g), b), low = least(least(r, g), b), span = high - low;
-    const vec moved = hue_of(r, g, b, high, low, span) + shift;
+    const vec mid = r + g + b - high - low;
+    const vec x = (high - mid) / either(span > 0, span, none + 1);
+    const vec in_r = either(g >= b, 1 - x, x - 1);
+    const vec in_g = either(r >= b, 1 + x, 3 - x);
+    const vec in_b = either(g >= r, 3 + x, 5 - x);
     const vec depth = whole(span * 255 / either(high > 0, high, none + 1)) * LEVEL;
-    const vec place = either(moved > 255, moved - 256, moved) * 6; /* 255 per sector, six sectors */
-    *red = channel(high, depth, least(place - 255, 1275 - place));
-    *green = channel(high, depth, most(255 - place, place - 765));
-    *blue = channel(high, depth, most(765 - place, place - 1275));
+    return (struct vectors){either(r >= high, in_r, either(g >= high, in_g, in_b)), depth, high};
+}
+
+/* The place on the circle after the shift, 255 per sector of six. The hue is 0 to 255; the sum, the
+ * sixth and the reduction to [0, 1) are each rounded once, as in Pillow. Grey has some place, too, which
+ * its depth of 0 makes irrelevant. */
+static inline struct vectors to_places(struct vectors v, float shift)
+{
+    const vec sixth = v.r / 6, turn = either(sixth < 0, sixth + 1, sixth);
+    /* The integer part of the exact product turn * 255: where rounding took the product up to the next
+     * integer, turn * 256 minus that integer (both exact) is less than turn. */
+    const vec rounded = whole(turn * 255);
+    const vec moved = either(turn * 256 - rounded < turn, rounded - 1, rounded) + shift;
+    return (struct vectors){either(moved > 255, moved - 256, moved) * 6, v.g, v.b};
+}
+
+static inline struct vectors from_places(struct vectors v)
+{
+    const vec place = v.r, depth = v.g, high = v.b;
+    return (struct vectors){channel(high, depth, least(place - 255, 1275 - place)),
+                            channel(high, depth, most(255 - place, place - 765)),
+                            channel(high, depth, most(765 - place, place - 1275))};
 }
 
 static void hue(uint8_t *out, const uint8_t *row, size_t count, uint8_t shift)
@@ -125,16 +151,12 @@ static void hue(uint8_t *out, const uint8_t *row, size_t count, uint8_t shift)
     for (size_t done = 0; done < count; done += CHUNK, row += 3 * CHUNK, out += 3 * CHUNK) {
         const size_t n = count - done < CHUNK ? count - done : CHUNK;
         split(&p, row, n);
-        for (size_t i = 0; i < n; i += LANES) {
-            vec r, g, b;
-            memcpy(&r, p.r + i, sizeof r);
-            memcpy(&g, p.g + i, sizeof g);
-            memcpy(&b, p.b + i, sizeof b);
-            hue_turn(&r, &g, &b, shift);
-            memcpy(p.r + i, &r, sizeof r);
-            memcpy(p.g + i, &g, sizeof g);
-            memcpy(p.b + i, &b, sizeof b);
-        }
+        for (size_t i = 0; i < n; i += LANES)
+            put_vectors(&p, i, to_sixths(vectors_at(&p, i)));
+        for (size_t i = 0; i < n; i += LANES)
+            put_vectors(&p, i, to_places(vectors_at(&p, i), shift));
+        for (size_t i = 0; i < n; i += LANES)
+            put_vectors(&p, i, from_places(vectors_at(&p, i)));
         join(out, &p, n);
     }
 }
@@ -200,6 +222,37 @@ static inline void soften(uint16_t *restrict soft, const uint16_t *restrict sums
     }
 }
 
+#if defined(__AVX2__) && !defined(ST_COLOUR_FUSED)
+static inline __m256i blended_eight(__m128i soft, __m128i bytes, __m256 factor)
+{
+    const __m256 from = _mm256_cvtepi32_ps(_mm256_cvtepu16_epi32(soft));
+    const __m256 to = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes));
+    const __m256 mixed = _mm256_add_ps(from, _mm256_mul_ps(factor, _mm256_sub_ps(to, from)));
+    const __m256 above = _mm256_max_ps(mixed, _mm256_setzero_ps());
+    return _mm256_cvttps_epi32(_mm256_min_ps(above, _mm256_set1_ps(255)));
+}
+
+/* Bytes move away from soft ones. Returns how many are made: the rest is less than a vector. */
+static inline size_t blend_blocks(uint8_t *out, const uint16_t *soft, const uint8_t *row, size_t count,
+                                  float factor)
+{
+    const __m256 by = _mm256_set1_ps(factor);
+    size_t i = 0;
+    for (; i + 32 <= count; i += 32) {
+        __m256i v[4];
+        for (int k = 0; k < 4; k++)
+            v[k] = blended_eight(_mm_loadu_si128((const __m128i *)(const void *)(soft + i + 8 * k)),
+                                 _mm_loadl_epi64((const __m128i *)(const void *)(row + i + 8 * k)), by);
+        const __m256i low = _mm256_packs_epi32(v[0], v[1]), high = _mm256_packs_epi32(v[2], v[3]);
+        const __m256i in_order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+        save32(out + i, _mm256_permutevar8x32_epi32(_mm256_packus_epi16(low, high), in_order));
+    }
+    return i;
+}
+#else
+#define blend_blocks(...) 0
+#endif
+
 static inline void sharpen_some(uint8_t *restrict out, const uint8_t *restrict above,
                                 const uint8_t *restrict row, const uint8_t *restrict below, size_t count,
                                 int32_t channels, float factor)
@@ -209,7 +262,7 @@ static inline void sharpen_some(uint8_t *restrict out, const uint8_t *restrict a
     for (ptrdiff_t i = -next; i < (ptrdiff_t)count + next; i++)
         sums[i + next] = (uint16_t)(above[i] + row[i] + below[i]);
     soften(soft, sums + next, row, count, next);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = blend_blocks(out, soft, row, count, factor); i < count; i++)
         out[i] = (uint8_t)(int32_t)blended(soft[i], row[i], factor);
 }
 

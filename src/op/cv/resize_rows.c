@@ -54,6 +54,24 @@ static int32_t across_pixels(const struct st_cv_linear *plan, int16_t *out, cons
     return k;
 }
 
+#if !defined(__AVX512VBMI__)
+/* Eight sums of two groups of values, from value k on. */
+static inline __m256i two_groups(const struct st_cv_linear *plan, const uint8_t *in, const int32_t *base,
+                                 int32_t k)
+{
+    const __m256i window = _mm256_loadu2_m128i((const __m128i *)(in + base[1]),
+                                               (const __m128i *)(in + base[0]));
+    const __m256i pick = _mm256_loadu_si256((const __m256i *)(plan->pick + (size_t)k * 4));
+    const __m256i weight = _mm256_loadu_si256((const __m256i *)(plan->weight + (size_t)k * 2));
+    return _mm256_srli_epi32(_mm256_madd_epi16(_mm256_shuffle_epi8(window, pick), weight), 4);
+}
+
+static inline __m256i packed_in_order(__m256i first, __m256i second)
+{
+    return _mm256_permute4x64_epi64(_mm256_packs_epi32(first, second), 0xd8);
+}
+#endif
+
 /* Four bytes from the first source on hold the second one, too. */
 static int32_t across_values(const struct st_cv_linear *plan, int16_t *out, const uint8_t *in, int32_t k)
 {
@@ -90,15 +108,15 @@ static void across(const struct st_cv_linear *plan, int16_t *out, const uint8_t 
         _mm256_storeu_si256((__m256i *)(out + k), _mm512_cvtepi32_epi16(_mm512_srli_epi32(sums, 4)));
     }
 #elif defined(__AVX2__)
-    for (int32_t group = 0; group + 1 < plan->windows.groups; group += 2, k += 2 * GROUP) {
-        const __m256i window = _mm256_loadu2_m128i((const __m128i *)(in + plan->windows.base[group + 1]),
-                                                   (const __m128i *)(in + plan->windows.base[group]));
-        const __m256i pick = _mm256_loadu_si256((const __m256i *)(plan->pick + (size_t)k * 4));
-        const __m256i weight = _mm256_loadu_si256((const __m256i *)(plan->weight + (size_t)k * 2));
-        const __m256i sums =
-            _mm256_srli_epi32(_mm256_madd_epi16(_mm256_shuffle_epi8(window, pick), weight), 4);
-        const __m256i packed = _mm256_permute4x64_epi64(_mm256_packs_epi32(sums, sums), 8);
-        _mm_storeu_si128((__m128i *)(out + k), _mm256_castsi256_si128(packed));
+    const int32_t *base = plan->windows.base, *end = base + plan->windows.groups;
+    for (; end - base >= 4; base += 4, k += 4 * GROUP) {
+        const __m256i first = two_groups(plan, in, base, k);
+        const __m256i second = two_groups(plan, in, base + 2, k + 2 * GROUP);
+        _mm256_storeu_si256((__m256i *)(out + k), packed_in_order(first, second));
+    }
+    for (; end - base >= 2; base += 2, k += 2 * GROUP) {
+        const __m256i sums = two_groups(plan, in, base, k);
+        _mm_storeu_si128((__m128i *)(out + k), _mm256_castsi256_si128(packed_in_order(sums, sums)));
     }
 #endif
 #if defined(__AVX2__)

@@ -186,8 +186,8 @@ static void mix_in_doubles(const struct st_view *in, const struct places *places
     memcpy(out, &pixel, 3);
 }
 
-/* Floats decide nearly always which integer is below: they are off by less than 2^-14, so that only where
- * a value is rounded to a whole number of 2^-12 a pixel is made again in doubles. Each channel stays in
+/* Floats nearly always decide which integer is below: they are off by less than 2^-14, so only where
+ * what is rounded to 2^-12 is a whole number, a pixel is made again in doubles. Each channel stays in
  * its byte: it is 1, 2^8 or 2^16 times its value. */
 enum { AT_ONCE = 8, PARTS = 1 << 12 };
 
@@ -293,7 +293,8 @@ static inline void mix_eight(const struct st_view *in, const struct places *plac
             mix_in_doubles(in, places, k + i, out + 3 * (ptrdiff_t)i);
 }
 
-static void mix_three(const struct st_view *in, const struct places *places, int32_t count, uint8_t *out)
+static void mix_three(const struct st_view *in, const struct places *places, int32_t count,
+                      uint8_t *out)
 {
     if (count < AT_ONCE) {
         for (int32_t k = 0; k < count; k++)

@@ -244,6 +244,14 @@ static int across_then_down(const struct run *run)
     return STOKER_OK;
 }
 
+/* Of three bytes, copied as four: the next pixel overwrites the last. */
+static void nearest_pixels(uint8_t *out, const uint8_t *in, const int32_t *x, int32_t count)
+{
+    for (int32_t i = 0; i < count - 1; i++)
+        memcpy(out + (size_t)i * 3, in + (size_t)x[i] * 3, 4);
+    memcpy(out + (size_t)(count - 1) * 3, in + (size_t)x[count - 1] * 3, 3);
+}
+
 static int nearest(const struct st_resize *job, struct run *run)
 {
     const struct st_side sx = st_resize_side_x(job), sy = st_resize_side_y(job);
@@ -258,8 +266,7 @@ static int nearest(const struct st_resize *job, struct run *run)
         uint8_t *out = sink_row(&run->sink, row, 0);
         sink_ahead(&run->sink, row + 1, ST_ALL_OF_IT);
         if (channels == 3)
-            for (int32_t i = 0; i < run->sink.width; i++)
-                memcpy(out + (size_t)i * 3, in + (size_t)x[i] * 3, 3);
+            nearest_pixels(out, in, x, run->sink.width);
         else
             for (int32_t i = 0; i < run->sink.width; i++)
                 out[i] = in[x[i]];
