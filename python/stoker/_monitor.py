@@ -135,7 +135,7 @@ class Monitor:
         """
         name = "pytorch_lightning" if "pytorch_lightning" in sys.modules else "lightning.pytorch"
         base = importlib.import_module(name).Callback
-        hooks = {
+        hooks: dict[str, Callable[..., Any]] = {
             "on_train_epoch_start": self.asks,
             "on_train_batch_start": lambda trainer, module, batch, *more: self.gets(_rows(batch)),
             "on_train_batch_end": self.asks,
@@ -153,7 +153,7 @@ class Monitor:
             ModuleNotFoundError: transformers is not installed.
         """
         base = importlib.import_module("transformers").TrainerCallback
-        hooks = {
+        hooks: dict[str, Callable[..., Any]] = {
             "on_epoch_begin": self.asks,
             "on_step_begin": lambda given, *more, **named: self.gets(
                 given.train_batch_size * given.gradient_accumulation_steps

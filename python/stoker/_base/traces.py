@@ -55,6 +55,6 @@ def hide_ours() -> None:
         _shortened(value)
         sys.__excepthook__(kind, value, value.__traceback__)
 
-    traceback.TracebackException.__init__ = init  # type: ignore[method-assign]
+    traceback.TracebackException.__init__ = init  # type: ignore[method-assign,assignment]
     if sys.excepthook is sys.__excepthook__:
         sys.excepthook = uncaught
