@@ -82,9 +82,12 @@ static void arbitrate(struct dr_verdict *out)
         drop(out, remark);
 }
 
-/* The loss by which findings are compared; all causes of the stall share the same loss. */
+/* The loss by which findings are compared; all causes of the stall share the same loss. A remark about
+ * the pattern of waits is no cause. */
 static double loss_of(const struct dr_finding *finding, double stall)
 {
+    if (finding->order == DR_ORDER_REMARK)
+        return 0;
     return finding->order < DR_ORDER_OWN ? stall : finding->weight;
 }
 

@@ -25,7 +25,8 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     dr_say_stoker(c, out, "stoker.DataLoader needs less CPU time for the same batches",
                   "the same: other programs hold the CPUs");
     if (f->batch_mean < DR_TINY_BATCH)
-        DR_SAY(out->basis, "not simulated: such small batches wait for threads to wake up, not for CPUs");
+        DR_SAY(out->basis,
+               "not simulated: such small batches wait for threads to wake up, not for CPUs");
     else if (c->trace) { /* with all the CPUs that it may use, and without the waits for them */
         struct dr_plan then = c->now;
         then.cpus = cpus;

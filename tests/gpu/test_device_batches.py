@@ -32,11 +32,11 @@ def place(loader):
     return loader._native.device_batches.place
 
 
-def moved(root, **options):
+def moved(root, layout=torch.preserve_format, **options):
     """A loader whose batches are made on the GPU: its first epoch is over."""
     loader = load(root, **options)
     for images, _ in loader:
-        images.cuda(non_blocking=True)
+        images.cuda(non_blocking=True, memory_format=layout)
     assert place(loader) == "cuda:0", loader.explain()
     return loader
 
@@ -65,8 +65,10 @@ def test_the_bytes_are_those_of_pinned_batches(folder, options, hardware):
     lambda x: x.to("cuda", memory_format=LAST), lambda x: x.cuda(memory_format=LAST), lambda x: x.cuda().to(memory_format=LAST),
     lambda x: x.to("cuda", torch.float16, non_blocking=True, memory_format=LAST), lambda x: x.to(torch.ones((), device="cuda")),
 ])  # fmt: skip
-def test_every_way_to_send_gives_what_it_gives_today(folder, want, ask):
-    loader = moved(folder)
+@pytest.mark.parametrize("learned", [torch.preserve_format, LAST])
+def test_every_way_to_send_gives_what_it_gives_today(folder, want, ask, learned):
+    loader = moved(folder, learned)
+    assert loader._native.device_batches.is_channels_last == (learned is LAST)
     for (images, labels), (a, b) in zip(loader, want[1], strict=True):
         got, today = ask(images), ask(a)
         assert type(got) is torch.Tensor and got.device == today.device and got.dtype == today.dtype
@@ -98,6 +100,13 @@ def test_a_copy_is_the_scripts_own(folder, want):
         second = images.cuda()
         assert torch.equal(second.cpu(), a)
         first.resize_(1)
+
+
+def test_read_from_another_layout(folder, want):
+    for number, ((images, _), (a, _)) in enumerate(zip(moved(folder, LAST), want[1], strict=True)):
+        assert images.stride() == a.stride()
+        if number % 10 == 0:
+            assert torch.equal(images, a) and type(images) is torch.Tensor and images.stride() == a.stride()
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -26,7 +26,7 @@ class Script:
     def __init__(self):
         self.devices, self.reads = [], 0
 
-    def sent(self, device):
+    def sent(self, device, layout):
         self.devices.append(device)
 
     def read(self):

@@ -27,6 +27,10 @@ def data(tree):
     )
 
 
+def layout_of(self, device):
+    return {**self._options, **({"layout": "nhwc"} if self.device_batches.is_channels_last else {})}
+
+
 @pytest.fixture()
 def gpu(monkeypatch):
     """Loaders with device_batches=True take memory for cuda:0's. Returns what torch says of its free memory."""
@@ -34,11 +38,11 @@ def gpu(monkeypatch):
     monkeypatch.setattr(
         device_batches, "why_no_device_batches", lambda loader, pinned, **_: device_batches.refused(loader.device_batches)
     )
-    monkeypatch.setattr(native.Native, "_options_on", lambda self, device: self._options)
+    monkeypatch.setattr(native.Native, "_options_on", layout_of)
     monkeypatch.setattr(batch_sources, "_stream", lambda device: None)
     monkeypatch.setattr(batch_sources, "_empty", lambda *args: torch.empty_strided(*args[:2], dtype=args[2]))
     monkeypatch.setattr(
-        batch_sources.InMemory, "copied", lambda self, device, dtype, *how: self._tensor.to(dtype, copy=True)
+        batch_sources.InMemory, "copied", lambda self, device, dtype, _, layout: self._tensor.to(dtype, copy=True, memory_format=layout)
     )
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: tuple(room))
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
@@ -103,6 +107,22 @@ def test_it_moves_in_the_middle_of_an_epoch(tree, gpu):
     assert [where for where, *_ in seen] == [None] * 8 + ["cuda:0"] * 4
     assert {kind for _, kind, *_ in seen} == {BatchTensor}
     assert_same([(images, labels) for *_, images, labels in seen], reference(tree)[0])
+
+
+@pytest.mark.parametrize("memory_format", [None, "channels_last"])
+def test_batches_have_the_layout_that_is_asked_for(tree, gpu, memory_format):
+    """And strides of the CPU's tensor for everything else."""
+    last, loader = torch.channels_last, load(tree, memory_format=memory_format)
+    for epoch, want in enumerate(reference(tree, 3, memory_format=memory_format)):
+        for number, ((images, labels), (a, b)) in enumerate(zip(loader, want, strict=True)):
+            assert images.stride() == a.stride() and torch.equal(labels, b)
+            got, today = images.cuda(memory_format=last), a.contiguous(memory_format=last)
+            assert torch.equal(got, today) and got.stride() == today.stride()
+            if epoch == 2:
+                got = images.cuda() if number % 5 else images.clone()
+                assert torch.equal(got, a) and got.stride() == a.stride()
+        assert loader._native.device_batches.is_channels_last == (memory_format is None)
+    assert place(loader) == "cuda:0"
 
 
 @pytest.mark.parametrize("batches", [3, 8, 9, 11])

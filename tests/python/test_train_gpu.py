@@ -16,6 +16,7 @@ PROGRAM = Path(__file__).resolve().parents[2] / "bench" / "train_gpu.py"
 sys.path[:0] = [str(PROGRAM.parent), str(PROGRAM.parent / "gpu")]
 import feeds
 import train_gpu
+import unchanged
 
 
 def run(*arguments):
@@ -73,3 +74,15 @@ def test_rehearsal(tmp_path):
     assert all(got["rate"] > 0 for of in found["recipes"].values() for got in of.values())
     assert found["latency"]["samples"] == 3 and found["flat_out"]["rehearsal"]["alone_ms"] > 0
     assert "a rehearsal, the numbers mean nothing" in said and "| rehearsal | Stoker |" in said
+
+
+def test_unchanged_scripts_are_compared_with_the_ceiling():
+    args = unchanged.arguments(["--ways", "ceiling,torch,stoker"])
+    rows = [{"model": "resnet18", "dataset": "own", "cpus": 4, "ceiling": 1000.0, "torch": 125.0, "stoker": None}]
+    assert unchanged.markdown(args, rows).splitlines() == [
+        "| model, dataset, CPUs | ceiling | torch | `python -m stoker` |",
+        "|---|---|---|---|",
+        "| resnet18, own, 4 | 1,000 (100.0 %) | 125 (12.5 %) | failed |",
+    ]
+    with pytest.raises(SystemExit):
+        unchanged.arguments(["--ways", "fastest"])

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import sys
 from typing import Any
 
@@ -83,20 +84,27 @@ class CopiedEarly:
 
 
 class OnDevice:
-    """A tensor of a batch in a GPU's memory, where the engine made it."""
+    """A tensor of a batch in a GPU's memory, where the engine made it. `contiguous`: the CPU's tensor is, whatever layout the
+    engine has given to this one."""
 
-    def __init__(self, tensor: _ext.Tensor, usage: Usage) -> None:
+    def __init__(self, tensor: _ext.Tensor, usage: Usage, contiguous: bool = False) -> None:
         self.usage = usage
+        self._contiguous = contiguous
         self._tensor = tensor
         self._dtype: torch.dtype = getattr(torch, tensor.dtype)
         self._device = torch.device("cuda", tensor.__dlpack_device__()[1])
 
     def meta(self) -> tuple[tuple[int, ...], tuple[int, ...], torch.dtype]:
-        return self._tensor.shape, self._tensor.stride, self._dtype
+        shape = self._tensor.shape
+        if not self._contiguous:
+            return shape, self._tensor.stride, self._dtype
+        return shape, tuple(math.prod(shape[k + 1 :]) for k in range(len(shape))), self._dtype
 
     def copied(self, device: Any, dtype: Any, non_blocking: bool, layout: Any) -> torch.Tensor | None:
         if device != self._device or dtype not in (self._dtype, *_FLOATS):
             return None
+        if self._contiguous and layout is torch.preserve_format:
+            layout = torch.contiguous_format
         # The current stream is made to wait for the batch, and is marked where the first tensor is let go.
         return to_torch(self._tensor).to(dtype, copy=True, memory_format=layout)
 

@@ -42,7 +42,7 @@ _lock = Lock()  # two threads may read the same tensor
 class Usage(Protocol):
     """Is told what a script does with its batches."""
 
-    def sent(self, device: torch.device) -> None: ...
+    def sent(self, device: torch.device, layout: torch.memory_format) -> None: ...
     def read(self) -> None: ...
 
 
@@ -248,7 +248,7 @@ def _sent(tensor: BatchTensor, source: Source, how: tuple[torch.device, Any, boo
         held = _held_by(tensor)
         if held is None or held.source is not source:
             return NotImplemented  # another thread has fetched the bytes
-        source.usage.sent(device)
+        source.usage.sent(device, layout)
         made = source.copied(device, dtype, non_blocking, layout)
         if made is not None:
             return made

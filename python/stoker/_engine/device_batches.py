@@ -49,12 +49,15 @@ def why_no_device_batches(loader: Any, pinned: bool, one_engine: bool = True) ->
 class DeviceBatches:
     """Where the batches of one loader are made, and why. It is told how the script uses them (batch_tensor.Usage)."""
 
-    def __init__(self, why_not: str, prefetch: int) -> None:
+    def __init__(self, why_not: str, prefetch: int, layout: str = "nchw") -> None:
         self.place: str | None = None  # the GPU on which batches are made; None: in pinned memory
         self.why_not = why_not
         self._prefetch = prefetch or 2
+        self._layout = layout  # of the tensors on the CPU
         self._delivered = self._sent = self._read = 0
         self._devices: set[Any] = set()
+        self._layouts: set[str] = set()
+        self.is_channels_last = False  # only on the GPU, because the script asks for it whenever it sends a batch
         self._alive: weakref.WeakSet[Any] = weakref.WeakSet()  # what holds the bytes of images
         self._bytes = 0  # of a batch's images
 
@@ -71,9 +74,10 @@ class DeviceBatches:
 
     # ---- what the script does ----
 
-    def sent(self, device: Any) -> None:
+    def sent(self, device: Any, layout: Any) -> None:
         self._sent += 1
         self._devices.add(device)
+        self._layouts.add(str(layout))
 
     def read(self) -> None:
         self._read += 1
@@ -104,6 +108,7 @@ class DeviceBatches:
             self.stop(f"{device} has {free >> 20:,} MiB free, too few for batches of {self._bytes >> 20:,} MiB")
         else:
             self.place = str(device)
+            self.is_channels_last = self._layouts == {"torch.channels_last"} and self._layout == "nchw"
 
     def stop(self, why: str) -> None:
         """Make all further batches in pinned memory, and fetch those that the script still has."""
@@ -131,7 +136,7 @@ class DeviceBatches:
 
         if isinstance(batch, _ext.Batch):
             labels = pinned_integers(labels_of(batch, dataset, blanks=False))
-            return [*self.given([OnDevice(batch.images, self)]), labels]  # type: ignore[arg-type]
+            return [*self.given([OnDevice(batch.images, self, contiguous=self.is_channels_last)]), labels]  # type: ignore[arg-type]
         return [*self.given([InMemory(batch[0], self)]), batch[1]]
 
     def given(self, sources: list[Any]) -> list[Any]:

@@ -108,7 +108,7 @@ class Native:
         self.keeps_seed = keeps_seed  # persistent workers draw their base seed once
         self.ahead = ahead  # batches that an iterator of torch draws when it is made
         why_not = no_device_batches or ("" if self._gives_pairs() else _NOT_PAIRS)
-        self.device_batches = DeviceBatches(why_not, options["prefetch"])
+        self.device_batches = DeviceBatches(why_not, options["prefetch"], options["layout"])
         self._options = {**options, "order": samplers.engine_kind(self), "stream_of": self._stream_of()}
         self._pipeline = _ext.Pipeline(compiled.text)
         self._own_limit = own_limit
@@ -311,7 +311,9 @@ class Native:
     def _options_on(self, device: str) -> dict[str, Any]:
         """Return the options with which the engine makes the same batches on a GPU."""
         index = int(device.partition(":")[2])
-        return {**self._options, "device": device, "pin_memory": False, "stream_of": stream_asker(index)}
+        layout = "nhwc" if self.device_batches.is_channels_last else self._options["layout"]
+        there = {"device": device, "layout": layout, "pin_memory": False, "stream_of": stream_asker(index)}
+        return {**self._options, **there}
 
     def move(self, key: _Key, engine: _ext.Loader, given: samplers.Given) -> tuple[_Key, _ext.Loader] | None:
         """Return the key of an engine, and the engine, which continues an epoch where batches are to be made now. None: it

@@ -107,34 +107,121 @@ static inline void replace_in_three(uint8_t *out, const uint8_t *row, size_t cou
 /* Sixteen tables of sixteen values. A shuffle gives 0 for indices with the highest bit, and the
  * subtraction saturates: after k of them, tables 0 to k have contributed for values of table k, so each
  * is kept as its difference to the one before. */
-static inline void replace_in_one(uint8_t *out, const uint8_t *row, size_t count,
-                                  const uint8_t *table)
-{
-    const __m256i sixteen = _mm256_set1_epi8(16), top = _mm256_set1_epi8(-128);
+struct sixteen_tables {
     __m256i part[16];
-    size_t i = 0;
+};
+
+static inline struct sixteen_tables sixteen_of(const uint8_t *table)
+{
+    struct sixteen_tables t;
     for (int k = 0; k < 16; k++) {
         const __m128i now = _mm_loadu_si128((const __m128i *)(const void *)(table + 16 * k));
         const __m128i before =
             k % 8 ? _mm_loadu_si128((const __m128i *)(const void *)(table + 16 * k - 16))
                   : _mm_setzero_si128();
-        part[k] = _mm256_broadcastsi128_si256(_mm_xor_si128(now, before));
+        t.part[k] = _mm256_broadcastsi128_si256(_mm_xor_si128(now, before));
     }
+    return t;
+}
+
+static inline __m256i replaced(const struct sixteen_tables *t, __m256i low)
+{
+    const __m256i sixteen = _mm256_set1_epi8(16);
+    __m256i high = _mm256_xor_si256(low, _mm256_set1_epi8(-128)), new = _mm256_setzero_si256();
+    for (int k = 0; k < 8; k++) {
+        new = _mm256_xor_si256(new, _mm256_shuffle_epi8(t->part[k], low));
+        new = _mm256_xor_si256(new, _mm256_shuffle_epi8(t->part[k + 8], high));
+        low = _mm256_subs_epi8(low, sixteen);
+        high = _mm256_subs_epi8(high, sixteen);
+    }
+    return new;
+}
+
+static inline void replace_in_one(uint8_t *out, const uint8_t *row, size_t count,
+                                  const uint8_t *table)
+{
+    const struct sixteen_tables t = sixteen_of(table);
+    size_t i = 0;
     for (; i + 32 <= count; i += 32) {
-        __m256i low = _mm256_loadu_si256((const __m256i *)(const void *)(row + i));
-        __m256i high = _mm256_xor_si256(low, top), new = _mm256_setzero_si256();
-        for (int k = 0; k < 8; k++) {
-            new = _mm256_xor_si256(new, _mm256_shuffle_epi8(part[k], low));
-            new = _mm256_xor_si256(new, _mm256_shuffle_epi8(part[k + 8], high));
-            low = _mm256_subs_epi8(low, sixteen);
-            high = _mm256_subs_epi8(high, sixteen);
-        }
-        _mm256_storeu_si256((__m256i *)(void *)(out + i), new);
+        const __m256i values = _mm256_loadu_si256((const __m256i *)(const void *)(row + i));
+        _mm256_storeu_si256((__m256i *)(void *)(out + i), replaced(&t, values));
     }
     replace_each(out + i, row + i, count - i, table);
 }
 
-#define replace_in_three replace_rgb
+/* Sixteen pixels are three vectors, and so are 16 values of each of three channels: the order of bytes
+ * by which one vector contributes to another, [to][from]. */
+static const int8_t order_apart[3][3][16] = {
+    {{0, 3, 6, 9, 12, 15, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
+     {-1, -1, -1, -1, -1, -1, 2, 5, 8, 11, 14, -1, -1, -1, -1, -1},
+     {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 1, 4, 7, 10, 13}},
+    {{1, 4, 7, 10, 13, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
+     {-1, -1, -1, -1, -1, 0, 3, 6, 9, 12, 15, -1, -1, -1, -1, -1},
+     {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 2, 5, 8, 11, 14}},
+    {{2, 5, 8, 11, 14, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
+     {-1, -1, -1, -1, -1, 1, 4, 7, 10, 13, -1, -1, -1, -1, -1, -1},
+     {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 0, 3, 6, 9, 12, 15}},
+};
+static const int8_t order_together[3][3][16] = {
+    {{0, -1, -1, 1, -1, -1, 2, -1, -1, 3, -1, -1, 4, -1, -1, 5},
+     {-1, 0, -1, -1, 1, -1, -1, 2, -1, -1, 3, -1, -1, 4, -1, -1},
+     {-1, -1, 0, -1, -1, 1, -1, -1, 2, -1, -1, 3, -1, -1, 4, -1}},
+    {{-1, -1, 6, -1, -1, 7, -1, -1, 8, -1, -1, 9, -1, -1, 10, -1},
+     {5, -1, -1, 6, -1, -1, 7, -1, -1, 8, -1, -1, 9, -1, -1, 10},
+     {-1, 5, -1, -1, 6, -1, -1, 7, -1, -1, 8, -1, -1, 9, -1, -1}},
+    {{-1, 11, -1, -1, 12, -1, -1, 13, -1, -1, 14, -1, -1, 15, -1, -1},
+     {-1, -1, 11, -1, -1, 12, -1, -1, 13, -1, -1, 14, -1, -1, 15, -1},
+     {10, -1, -1, 11, -1, -1, 12, -1, -1, 13, -1, -1, 14, -1, -1, 15}},
+};
+
+static inline __m256i shuffled(__m256i v, const int8_t order[16])
+{
+    const __m128i half = _mm_loadu_si128((const __m128i *)(const void *)order);
+    return _mm256_shuffle_epi8(v, _mm256_broadcastsi128_si256(half));
+}
+
+static inline void put_in_order(const int8_t (*order)[3][16], const __m256i from[3], __m256i to[3])
+{
+    for (int k = 0; k < 3; k++)
+        to[k] = _mm256_or_si256(
+            _mm256_or_si256(shuffled(from[0], order[k][0]), shuffled(from[1], order[k][1])),
+            shuffled(from[2], order[k][2]));
+}
+
+/* Channels apart, channel by channel, and together again. */
+static inline void replace_in_three(uint8_t *out, const uint8_t *row, size_t count,
+                                    const uint8_t (*table)[256])
+{
+    enum { SOME = 8, PIXELS = 32 }; /* vectors of a channel at a time; pixels in each */
+    size_t i = 0;
+    while (i + PIXELS <= count) {
+        __m256i channel[SOME][3];
+        const size_t left = (count - i) / PIXELS, some = left < SOME ? left : SOME;
+        for (size_t k = 0; k < some; k++) {
+            const uint8_t *from = row + 3 * (i + PIXELS * k);
+            __m256i pixels[3];
+            for (int v = 0; v < 3; v++)
+                pixels[v] = _mm256_loadu2_m128i((const __m128i *)(const void *)(from + 48 + 16 * v),
+                                                (const __m128i *)(const void *)(from + 16 * v));
+            put_in_order(order_apart, pixels, channel[k]);
+        }
+        for (int c = 0; c < 3; c++) {
+            const struct sixteen_tables t = sixteen_of(table[c]);
+            for (size_t k = 0; k < some; k++)
+                channel[k][c] = replaced(&t, channel[k][c]);
+        }
+        for (size_t k = 0; k < some; k++) {
+            uint8_t *to = out + 3 * (i + PIXELS * k);
+            __m256i pixels[3];
+            put_in_order(order_together, channel[k], pixels);
+            for (int v = 0; v < 3; v++)
+                _mm256_storeu2_m128i((__m128i *)(void *)(to + 48 + 16 * v),
+                                     (__m128i *)(void *)(to + 16 * v), pixels[v]);
+        }
+        i += PIXELS * some;
+    }
+    replace_rgb(out + 3 * i, row + 3 * i, count - i, table);
+}
 
 #elif defined(__aarch64__)
 

@@ -180,8 +180,13 @@ static inline __m256i byte_of_eight(__m256 value, __m256 saturation, __m256 part
     return _mm256_cvttps_epi32(_mm256_mul_ps(level, _mm256_set1_ps(255)));
 }
 
-/* Eight pixels; bytes are cut. The parts of a sector are differences that are not rounded. */
-static inline void hsv_block(uint8_t *rgb, const struct hsv_sums *sums)
+/* Eight pixels, in two steps: a CPU looks ahead no further than a few pixels, and each waits for its
+ * divisions, so that all of a chunk make the first step before the second. */
+struct hsv_eight {
+    __m256i hue, saturation, value;
+};
+
+static inline struct hsv_eight to_hsv_eight(const uint8_t *rgb)
 {
     const __m256i pixels = take_pixels(rgb), byte = _mm256_set1_epi32(255);
     const __m256i r = _mm256_and_si256(pixels, byte), b = _mm256_srli_epi32(pixels, 16);
@@ -194,15 +199,22 @@ static inline void hsv_block(uint8_t *rgb, const struct hsv_sums *sums)
     const __m256i other = _mm256_blendv_epi8(in_b, in_g, _mm256_cmpeq_epi32(most, g));
     const __m256i sixth =
         _mm256_blendv_epi8(other, _mm256_sub_epi32(g, b), _mm256_cmpeq_epi32(most, r));
-    const __m256i s = times_parts(depth, parts_of_eight(255 << HSV_SHIFT, most));
-    const __m256i turn = times_parts(sixth, parts_of_eight((HUES << HSV_SHIFT) / 6, depth));
-    const __m256i less = _mm256_set1_epi32(sums->hue - HUES);
-    const __m256i coloured = _mm256_cmpgt_epi32(s, _mm256_setzero_si256());
+    return (struct hsv_eight){
+        .hue = times_parts(sixth, parts_of_eight((HUES << HSV_SHIFT) / 6, depth)),
+        .saturation = times_parts(depth, parts_of_eight(255 << HSV_SHIFT, most)),
+        .value = most,
+    };
+}
 
-    const __m256 hue = times(round_up(_mm256_add_epi32(round_up(turn), less)), 6.f / HUES);
+/* Bytes are cut. The parts of a sector are differences that are not rounded. */
+static inline void from_hsv_eight(uint8_t *rgb, struct hsv_eight v, const struct hsv_sums *sums)
+{
+    const __m256i less = _mm256_set1_epi32(sums->hue - HUES);
+    const __m256i coloured = _mm256_cmpgt_epi32(v.saturation, _mm256_setzero_si256());
+    const __m256 hue = times(round_up(_mm256_add_epi32(round_up(v.hue), less)), 6.f / HUES);
     const __m256 saturation =
-        times(_mm256_and_si256(raised_eight(s, sums->saturation), coloured), 1.f / 255);
-    const __m256 value = times(raised_eight(most, sums->value), 1.f / 255);
+        times(_mm256_and_si256(raised_eight(v.saturation, sums->saturation), coloured), 1.f / 255);
+    const __m256 value = times(raised_eight(v.value, sums->value), 1.f / 255);
 #define AT(number) _mm256_set1_ps(number)
     const __m256 red = _mm256_min_ps(_mm256_sub_ps(hue, AT(1)), _mm256_sub_ps(AT(5), hue));
     const __m256 green = _mm256_max_ps(_mm256_sub_ps(AT(1), hue), _mm256_sub_ps(hue, AT(3)));
@@ -219,10 +231,16 @@ static inline void hsv_block(uint8_t *rgb, const struct hsv_sums *sums)
 static size_t through_hsv_in_blocks(uint8_t *rgb, size_t in_vectors, const uint8_t table[3][256])
 {
     struct hsv_sums sums;
+    struct hsv_eight made[CHUNK / RGB_BLOCK];
     if (!sums_of(table, &sums))
         return 0;
-    for (size_t i = 0; i < in_vectors; i += RGB_BLOCK)
-        hsv_block(rgb + 3 * i, &sums);
+    for (size_t done = 0; done < in_vectors; done += CHUNK, rgb += 3 * CHUNK) {
+        const size_t left = in_vectors - done, blocks = (left < CHUNK ? left : CHUNK) / RGB_BLOCK;
+        for (size_t k = 0; k < blocks; k++)
+            made[k] = to_hsv_eight(rgb + 3 * RGB_BLOCK * k);
+        for (size_t k = 0; k < blocks; k++)
+            from_hsv_eight(rgb + 3 * RGB_BLOCK * k, made[k], &sums);
+    }
     return in_vectors;
 }
 

@@ -96,11 +96,22 @@ static void put_part(const struct filter *filter, const struct st_warp_line *lin
     }
 }
 
+/* Pixels are read aslant, which no CPU foresees. Images that the second cache has no room for are left. */
+static void fetch_all(const struct st_view *in)
+{
+    enum { MOST = 512 << 10 };
+    if ((int64_t)in->width * in->height * in->channels > MOST)
+        return;
+    for (int32_t y = -ST_ROWS_AHEAD; y < in->height - ST_ROWS_AHEAD; y++)
+        st_view_ahead(in, y);
+}
+
 static void move_rows(const struct st_warp_rows *rows, const struct st_pixel_map *by,
                       const struct st_view *in, const uint8_t *fill, const struct st_view *out)
 {
     const struct filter filter = filter_of(rows, by->mix);
     const bool perspective = by->perspective;
+    fetch_all(in);
     for (int32_t y = 0; y < out->height; y++) {
         struct st_warp_line line = {in, by->map, perspective, 0, y, out->width, st_row(out, y)};
         struct st_warp_span sure, possible;
