@@ -11,7 +11,7 @@
 
 enum {
     MOST = 4 << 20,    /* bytes: more would not stay in the cache */
-    ZLIB_HEAD = 0x78,  /* deflate with the largest window: with another, zlib refuses some distances */
+    ZLIB_HEAD = 0x78,  /* deflate with the largest window: with another, zlib may refuse distances */
     ZLIB_LEAST = 2 + 4 /* bytes around the stream */
 };
 

@@ -283,3 +283,41 @@ def test_mutated_files_agree():
             files += mutations(rng, data, 15)
             files += [with_right_checksums(changed) for changed in mutations(rng, data, 15)]
     agreement(files, least=0.97)
+
+
+def grey_of(body):
+    """A PNG of 97 x 61 grey bytes."""
+    return SIGNATURE + header(97, 61, 8, 0) + chunk(b"IDAT", body) + chunk(b"IEND")
+
+
+def test_masks_are_inflated_at_once_or_as_ever():
+    rng = random.Random(8)
+    plain = rows(rng, 97, 61, 8, 0)
+    body = zlib.compress(plain)
+    check(grey_of(body), "as it should be")
+    check(grey_of(body + b"behind"), "bytes behind the stream")
+    check(grey_of(zlib.compress(plain + plain)), "more rows than the image has")
+    for window in (9, 12, 15):
+        deflate = zlib.compressobj(9, zlib.DEFLATED, window)
+        check(grey_of(deflate.compress(plain) + deflate.flush()), f"a window of {window} bits")
+    check_refused(grey_of(zlib.compress(plain[:-200])), "rows are missing", "row 58")
+    half = b"".join(b"\0" + bytes(rng.randrange(256) for _ in range(97)) for _ in range(30))
+    twice = zlib.compress(half + half + bytes(98))
+    check(grey_of(b"\x18\x19" + twice[2:]), "a window of 512 bytes that is too small")
+    wrong = bytearray(plain)
+    wrong[98 * 20] = 5
+    check_refused(grey_of(zlib.compress(bytes(wrong))), "a filter that does not exist", "row 20")
+
+
+def test_masks_of_large_areas():
+    """The predictor of Paeth takes short cuts where neighbours are equal."""
+    rng = random.Random(9)
+    for _ in range(20):
+        width, height, filters = rng.randrange(1, 90), rng.randrange(1, 40), (4, 4, 3, 2, 1, 0)
+        filtered = bytearray()
+        for _ in range(height):
+            filtered.append(rng.choice(filters))
+            filtered += bytes(rng.choice((0, 0, 0, 0, 1, 255)) for _ in range(width))
+        body = zlib.compress(bytes(filtered))
+        file = SIGNATURE + header(width, height, 8, 0) + chunk(b"IDAT", body) + chunk(b"IEND")
+        check(file, f"{width}x{height}")

@@ -96,7 +96,7 @@ static void put_part(const struct filter *filter, const struct st_warp_line *lin
     }
 }
 
-/* Pixels are read aslant, which no CPU foresees. Images that the second cache has no room for are left. */
+/* Pixels are read aslant, which no CPU foresees. Images too large for the second cache are left. */
 static void fetch_all(const struct st_view *in)
 {
     enum { MOST = 512 << 10 };
