@@ -111,6 +111,16 @@ def _undisturbed() -> Iterator[None]:
         yield
 
 
+def _never_compiled(function: Any) -> Any:
+    """Have torch.compile run it, and what it calls, as it is. torch.compiler.disable does that, and imports the compiler."""
+    with contextlib.suppress(AttributeError, TypeError):
+        frames = torch._C._dynamo.eval_frame
+        skip = frames._FrameAction.SKIP
+        frames.set_code_exec_strategy(function.__code__, frames._FrameExecStrategy(skip, skip))
+    function._torchdynamo_disable = True
+    return function
+
+
 class BatchTensor(torch.Tensor):
     """A tensor that is on the CPU in name. See above."""
 
@@ -127,6 +137,7 @@ class BatchTensor(torch.Tensor):
         return made
 
     @classmethod
+    @_never_compiled
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         first: Any = args[0] if args else None
@@ -145,6 +156,7 @@ class BatchTensor(torch.Tensor):
         return first if held is not None and result is held.plain else result
 
     @classmethod
+    @_never_compiled
     def __torch_dispatch__(  # type: ignore[override] # torch's is disabled
         cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
