@@ -271,3 +271,15 @@ def test_dropped_it_lets_its_source_go():
     copied = tensor.cuda(0)
     del tensor
     assert reference() is None and torch.equal(copied, original())
+
+
+def test_compiled_code_calls_it_and_does_not_trace_it():
+    """One compiled call does not decide what later ones do: an older torch went round in circles."""
+    sent = torch.compile(lambda x: x.cuda(0) * 2, backend="eager")
+    read = torch.compile(lambda x: x.double().sum() + x.shape[0], backend="eager")
+    for dtype in (torch.float32, torch.float16, torch.uint8):
+        bytes_ = original().to(dtype)
+        assert torch.equal(sent(BatchTensor(Elsewhere(bytes_))), bytes_ * 2)
+        assert torch.equal(read(BatchTensor(Elsewhere(bytes_))), bytes_.double().sum() + 2)
+    found = torch._dynamo.utils.counters["graph_break"]
+    assert found and not any("batch_tensor" in str(why) for why in found)
