@@ -172,9 +172,11 @@ static void test_operators(void)
         {"RandomCrop", DR_STAGE_TRANSFORM, 1, 0.002, 0.5},
         {"a name that is \033 longer than its column", DR_STAGE_DECODE, 1.5, 0.001, 0.25},
         {"collate", DR_STAGE_COLLATE, 0.1, 1e-5, 0.0025}};
+    static struct dr_run run;
     static struct dr_verdict v[1];
     struct dr_facts f;
     healthy(&f);
+    f.run = &run;
     f.operators = operators, f.operator_count = 3, f.sample_seconds = 0.004;
     dr_judge(v, &f);
     print(v, &f, 100, false, true);
