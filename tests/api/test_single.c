@@ -218,20 +218,27 @@ static void edits_are_steps(const struct stoker_item *item)
     stoker_single_close(none);
 }
 
+/* A value of a line whose ends go on for ever. */
+static uint32_t value_at(const uint8_t *first, int32_t step, int32_t length, int32_t at)
+{
+    return first[(at < 0 ? 0 : at >= length ? length - 1 : at) * step];
+}
+
 /* By definition: means of boxes whose ends count as a part, in integers; across, then down. */
 static void plain_blur(uint8_t *pixels, int32_t width, int32_t height, bool down, double radius)
 {
     const int32_t whole = (int32_t)radius, length = down ? height : width, step = down ? width * 3 : 3;
+    const int32_t near = whole < length ? whole : length; /* further off is one end or the other */
     const uint32_t weight = (uint32_t)((float)(1 << 24) / ((float)radius * 2 + 1));
     const uint32_t part = ((1u << 24) - (uint32_t)(2 * whole + 1) * weight) / 2;
     for (int32_t line = 0; line < (down ? width : height) * 3; line++) {
         uint8_t *first = pixels + (down ? line : line / 3 * width * 3 + line % 3), made[128];
         for (int32_t at = 0; at < length; at++) {
-            uint32_t sum = 1 << 23;
-            for (int32_t k = -whole - 1; k <= whole + 1; k++) {
-                const int32_t from = at + k < 0 ? 0 : at + k >= length ? length - 1 : at + k;
-                sum += first[from * step] * (k < -whole || k > whole ? part : weight);
-            }
+            const uint32_t ends = value_at(first, step, length, at - whole - 1) +
+                                  value_at(first, step, length, at + whole + 1);
+            uint32_t sum = (1 << 23) + ends * part + ends * weight * (uint32_t)(whole - near);
+            for (int32_t k = -near; k <= near; k++)
+                sum += value_at(first, step, length, at + k) * weight;
             made[at] = (uint8_t)(sum >> 24);
         }
         for (int32_t at = 0; at < length; at++)
