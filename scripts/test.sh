@@ -123,7 +123,7 @@ layer_cross() {
         tap_layer cross echo "ok 1 - the tests of the other architecture # SKIP $(cat "$RESULTS/cross.cannot")"
         return
     fi
-    WITHOUT='doctor/(report|rules|tried)|mutants/all|order/shuffle|soak/.*|pipe/(jpeg_steer|jpeg_steering|memory|tune|tuning)|source/(reader_budget|remote.*)' \
+    WITHOUT='doctor/(report|rules|tried)|mutants/all|soak/.*|pipe/(jpeg_steer|jpeg_steering|memory|tune|tuning)|source/(reader_budget|remote.*)' \
         PATIENCE=4 STOKER_TEST_SHARE=$SHARE c_layer cross -Dcuda=disabled --cross-file "$file"
 }
 layer_install() { tap_layer install scripts/test_install.sh; }
