@@ -12,7 +12,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 OUT=${OUT:-$PWD/build/drawn}
 BUILD=build/gpu
-LIMIT=530
+LIMIT=${LIMIT:-530} # seconds
 SEED=${1:-1100}
 shift || true
 PARTS=${*:-two four eight sixteen busy gpu tried}

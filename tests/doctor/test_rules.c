@@ -380,6 +380,13 @@ static void test_surplus(void)
     dr_judge(v, &f);
     ok(!strcmp(first(v), "ST227") && !has(v, "ST226") && v->finding[0].gain.mid > 1.3 && v->finding[0].gain.high > 3 && is_sound(v),
        "which only reduce what was decoded far too large: %s, %.2f", first(v), v->finding[0].gain.mid);
+    const double kept = v->finding[0].gain.mid;
+    f.reduced = 0.95 * f.stage[DR_STAGE_TRANSFORM];
+    dr_judge(v, &f);
+    ok(!strcmp(first(v), "ST227") && v->finding[0].gain.mid > 2 * kept &&
+           v->finding[0].gain.low > kept && is_sound(v),
+       "and have less to do with smaller files: %.2f (%.2f to %.2f), not %.2f", v->finding[0].gain.mid,
+       v->finding[0].gain.low, v->finding[0].gain.high, kept);
     f.discarded[DR_STAGE_TRANSFORM] = 0.9 * f.stage[DR_STAGE_TRANSFORM];
     dr_judge(v, &f);
     ok(!strcmp(first(v), "ST226"), "those that work on what is cropped away are their own cause: %s", first(v));

@@ -303,7 +303,8 @@ def _storm(draw):
 
 def _spawn(draw):
     """Workers that import torch in every epoch."""
-    return Drawn("ST214", "persistent_workers", {"persistent": True}, **{**draw.ready(), "num_workers": 2}, steps=30, epochs=3,
+    work = draw.step * draw.between(0.2, 0.6) / draw.batch
+    return Drawn("ST214", "persistent_workers", {"persistent": True}, num_workers=2, work_ms=work, steps=30, epochs=3,
                  spawn=True)  # fmt: skip
 
 
