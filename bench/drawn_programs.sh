@@ -40,7 +40,7 @@ part() {
     fi
     [[ " $* " == *" --gpu "* ]] && at_once=1
     local seconds=$(($(left) * share / 100)) begin=$SECONDS status=0
-    timeout --kill-after=5 $((seconds + 25)) scripts/faults.sh --stoker "$PROGRAM" --generate "$seed" "$count" \
+    timeout --kill-after=15 $((seconds + 25)) scripts/faults.sh --stoker "$PROGRAM" --generate "$seed" "$count" \
         --at-once "$at_once" --cpus-each "$cpus" --rounds 1 --lean --seconds "$seconds" --out "$OUT/$name.json" "$@" \
         >"$OUT/$name.log" 2>&1 || status=$?
     echo "== $name: status $status in $((SECONDS - begin)) s"

@@ -392,8 +392,26 @@ static void test_surplus(void)
     ok(!strcmp(first(v), "ST226"), "those that work on what is cropped away are their own cause: %s", first(v));
 }
 
+/* On a busy machine a promise is less certain: others may use more or less of the CPUs next time. */
+static void test_promise_on_a_busy_machine(void)
+{
+    static struct dr_verdict v[1];
+    struct dr_facts f;
+    healthy(&f);
+    fires_ST203(&f);
+    dr_judge(v, &f);
+    const struct dr_range alone = v->finding[0].gain;
+    f.cpus_busy_others = 0.5 * f.limits.cpus;
+    dr_judge(v, &f);
+    const struct dr_range busy = v->finding[0].gain;
+    ok(!strcmp(first(v), "ST203") && v->busy[0] && alone.low > 1 + 0.8 * (alone.mid - 1) &&
+           busy.low < 1 + 0.5 * (busy.mid - 1) && busy.low > 1 && is_sound(v),
+       "%.2f to %.2f instead of %.2f to %.2f", busy.low, busy.high, alone.low, alone.high);
+}
+
 int main(void)
 {
+    test_promise_on_a_busy_machine();
     test_healthy();
     test_in_time();
     test_unknown();

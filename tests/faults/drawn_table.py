@@ -6,7 +6,17 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 
-from table import DRAWN_ERROR, Result, Summary, cells, machine_line, offer_text, percent, summary, times
+from table import (
+    DRAWN_ERROR,
+    Result,
+    Summary,
+    cells,
+    machine_line,
+    offer_text,
+    percent,
+    summary,
+    times,
+)
 
 Part = tuple[dict, list[Result]]  # how the programs were drawn and run, and what came of them
 
@@ -25,6 +35,7 @@ def share(part: int, whole: int) -> str:
 def summary_row(name: str, numbers: Summary) -> str:
     texts = [
         name,
+        str(numbers.faults + numbers.controls),
         share(numbers.right, numbers.faults),
         share(numbers.two, numbers.faults),
         share(numbers.controls - numbers.alarms, numbers.controls),
@@ -63,14 +74,15 @@ def matrix(results: list[Result]) -> list[str]:
 def drawn_markdown(parts: list[Part], machines: list[dict]) -> str:
     everything = [result for _, results in parts for result in results]
     traceml = any(result.traceml for result in everything)
-    head = ["right in the first cause", "all causes in the first two", "healthy, without a finding"]
+    head = ["run", "right in the first cause", "all causes in the first two", "healthy, without a finding"]
     head += ["median error of the gain", "interval holds", "promises not kept", "changed or failed"]
     lines = [
         "# The doctor on drawn programs",
         "",
         "Written by `tests/faults/run_faults.py --markdown` from the stored results of programs that nobody has written",
         "([how they are drawn](../tests/faults/README.md#drawn-programs)). Measured is the speed of the program without what is",
-        "planted, divided by its speed with it; a promise is not kept if that is less than the interval of the stated gain.",
+        "planted, divided by its speed with it, both in runs of their own or, with --lean, the latter while it was watched. A",
+        "promise is not kept if that is less than the interval of the stated gain. What the machine could not run is left out.",
         "What mends ST219, ST221, ST233 and ST234 makes nothing faster.",
         "",
         *dict.fromkeys(machine_line(about) for about in machines),
@@ -86,7 +98,8 @@ def drawn_markdown(parts: list[Part], machines: list[dict]) -> str:
         if how.get("try_stoker"):
             lines += ["", f"## python -m stoker: {how_text(how)}", "", *tried_table(results)]
             continue
-        lines += ["", f"## {how_text(how).capitalize()}", "", *table(results, machines[0]["traceml"] if traceml else None)]
+        title = f"## {how_text(how)}".replace("seed", "Seed", 1)
+        lines += ["", title, "", *table(results, machines[0]["traceml"] if traceml else None)]
     return "\n".join(lines) + "\n"
 
 

@@ -88,7 +88,7 @@ def test_page_of_drawn_programs(harness):
     good[2].offer, good[2].tried = {"low": 1.0, "mid": 1.1, "high": 1.2}, [11.0]
     how = {"seed": 3, "cpus_each": 2, "at_once": 4, "neighbours": 1, "gpu": False, "try_stoker": False}
     page = harness.drawn_markdown([(how, good), ({**how, "try_stoker": True}, good[2:3])], [harness.machine()] * 2)
-    assert "| seed 3, 2 CPUs each, 4 at once, beside a program that uses a CPU | 19 of 20 (95 %) |" in page
+    assert "| seed 3, 2 CPUs each, 4 at once, beside a program that uses a CPU | 21 | 19 of 20 (95 %) |" in page
     assert page_of.matrix(good) == ["| | 203 | 212 | none |", "|---|---|---|---|", "| ST212 | 1 | 19 |  |", "| healthy |  |  | 1 |"]
     assert harness.summary(good).broken == 1
     assert "| order_audio | 1.10x (1.00-1.20) | 1.05x | 5 % |" in page and "Within 15 %: 1 of 1 (100 %)." in page
