@@ -48,7 +48,8 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
         dr_gain_by_plan(c, out, &plan);
         if (dr_known(out->gain.mid)) { /* a server that has a queue cannot be told from a distant one */
             out->gain.low = fmin(out->gain.low, 1);
-            DR_SAY(out->basis, "simulated from %u batches, if answers to more requests at once take no longer",
+            DR_SAY(out->basis,
+                   "simulated from %u batches, if answers to more requests at once take no longer",
                    c->trace->batches);
         }
     } else

@@ -32,7 +32,7 @@ static void measured(struct dr_verdict *out, const struct dr_case *c)
     const double queued = dr_known(c->facts->trainer_run_queue) ? c->facts->trainer_run_queue : 0;
     offer->gain =
         dr_gain_with_stoker(c->facts, c->trace, &c->now, c->ceiling / (1 - fmin(queued, 0.9)));
-    if (tried->on_gpu) /* at best the loader is never the limit */
+    if (tried->on_gpu && dr_known(offer->gain.mid)) /* at best the loader is never the limit */
         offer->gain.high = fmax(offer->gain.high, c->ceiling);
     const char *place = tried->on_gpu ? "; it makes batches on the GPU, which may gain more: only their "
                                         "making on the CPU was measured"

@@ -32,8 +32,8 @@ from pathlib import Path
 
 import generate
 from cases import CASES, Case
-from limits import REFUSED
 from drawn_table import drawn_markdown
+from limits import REFUSED
 from table import Result, confusions, markdown, plain_row, plain_summary, summary
 
 HERE = Path(__file__).resolve().parent
