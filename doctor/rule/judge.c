@@ -276,8 +276,8 @@ static void say(struct dr_verdict *out, const struct dr_case *c)
 }
 
 /* An interval by drawn blocks knows only how steps and batches vary. Two runs of one program differ,
- * too, and so do the loader and its model. `others`: the share of the CPUs that other programs use, which
- * may be more or less of them the next time. */
+ * too, and so do the loader and its model. `others`: the share of the CPUs that other programs use; it
+ * may be larger or smaller the next time. */
 static void add_model_error(struct dr_range *gain, double most, double others)
 {
     if (!(gain->mid > 1))
