@@ -108,7 +108,7 @@ layer_asan() {
 # because source/trails has several threads read damaged archives too, soak/faults, whose faults source/reader and
 # pipe/retry have, too, and pipe/memory, whose waits for memory pipe/loader and pipe/jpeg_hardware_memory have.
 layer_tsan() {
-    WITHOUT='(order|fuzz|soak)/.*|op/(?!taps_kept).*|codec/(annotations|audio|bmp|jpeg.*|masks|png|pnm|stale|tiff|webp)|doctor/(?!watched|load).*|gpu_host/kernels_host|mutants/all|pipe/(jpeg_steer|jpeg_steering|memory|tune)|source/(arrays|crc32c|hdf5_filters|inflate|numbers|tfrecord|unpack)' \
+    WITHOUT='(order|fuzz|soak)/.*|base/(cpu|err|functions|text)|op/(?!taps_kept).*|codec/(annotations|audio|bmp|jpeg.*|masks|png|pnm|stale|tiff|webp)|doctor/(?!watched|load).*|gpu_host/kernels_host|mutants/all|pipe/(jpeg_steer|jpeg_steering|memory|tune)|source/(arrays|authorities|compound|crc32c|hdf5_filters|hdf5_trees|inflate|json|names|numbers|pixels|tar_inside|tfrecord|unpack|urls)' \
         TSAN_OPTIONS=halt_on_error=1 sanitized_layer tsan thread
 }
 # The other architecture, emulated. That is ten times slower. Left out is what takes
