@@ -106,6 +106,7 @@ def _lend_servers(listener: socket.socket, parent: int) -> None:
             listener.close()
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             _serve_as_asked(connection)
+            return
         connection.close()
 
 
