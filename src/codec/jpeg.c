@@ -344,9 +344,11 @@ static int decode(void *opaque, struct st_bytes in, const struct st_decode *how,
 {
     struct jpeg_state *state = opaque;
     const struct job job = {state, in, how, arena, out, err};
+    const struct st_arena_mark before = st_arena_mark(arena);
     int rc;
     if (decode_own(&job, &rc))
         return rc;
+    st_arena_rewind(arena, before);
     state->memory.image.account = state->memory.tables.account = arena->account;
     state->memory.image.keep = arena->keep;
     if (setjmp(state->failed) == 0) {
@@ -363,14 +365,15 @@ static int decode(void *opaque, struct st_bytes in, const struct st_decode *how,
     return rc;
 }
 
-/* Our decoder copies the scan and holds one or two bands of coefficients; libjpeg holds all coefficients
- * of a file with several scans. */
+/* Our decoder copies the scan and holds one or two bands of coefficients. Of a progressive file it holds
+ * those of the region, which is not known here, and a sixteenth of their size beside; libjpeg holds all
+ * coefficients of a file with several scans. */
 static uint64_t scratch(struct st_bytes in, const struct st_jpeg_info *info)
 {
     const uint64_t coefficients =
         st_scratch_for(sizeof(JCOEF) * info->components, info->width, info->height);
     const uint64_t bands = coefficients < BANDS ? coefficients : BANDS;
-    return info->frame == FRAME_PROGRESSIVE ? coefficients : in.size + bands;
+    return in.size + (info->frame == FRAME_PROGRESSIVE ? coefficients + coefficients / 16 : bands);
 }
 
 static int header(void *state, struct st_bytes in, struct st_header *out, struct stoker_error *err)

@@ -1,11 +1,11 @@
 /* bands.c - the loops over blocks in scans of AC coefficients, of progressive files
  *
- * Compiled once in plain C, and on x86-64 once more for CPUs with BMI2, which find the n-th bit of a mask in
- * one instruction.
+ * Compiled once in plain C, and on x86-64 once more for CPUs with BMI2, which find the n-th bit of a
+ * mask in one instruction.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "codec/jpeg/grids.h"
+#include "codec/jpeg/progressive.h"
 
 #if defined(__BMI2__)
 #include <immintrin.h>

@@ -1,8 +1,8 @@
 /* baseline.c - our own JPEG decoder: a region, the same bytes as libjpeg-turbo
  *
  * There is one file per stage: headers, tables, unstuff (the scan's bytes), streams and speculate (bits
- * to coefficients), or progressive and bands, pixels (coefficients to RGB). Coefficients are decoded for a
- * band of rows at a time; most images are a single band, and progressive ones always.
+ * to coefficients), or progressive and bands, pixels (coefficients to RGB). Coefficients are decoded for
+ * a band of rows at a time; most images are a single band, and progressive ones always.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -165,12 +165,13 @@ static enum st_jpeg_reason decode_bands(struct st_jpeg *state, struct st_arena *
     return reason;
 }
 
-static enum st_jpeg_reason decode_progressive(struct st_jpeg *state, struct st_region region,
+static enum st_jpeg_reason decode_progressive(struct st_jpeg *state, struct st_region region, bool all,
                                               struct st_arena *arena, struct st_view *out)
 {
     struct st_jpeg_scan *scan = &state->scan;
+    const struct st_region whole = {0, 0, state->frame.width, state->frame.height};
     scan->kernels = state->kernels;
-    set_scan(scan, &state->frame, &region);
+    set_scan(scan, &state->frame, all ? &whole : &region);
     enum st_jpeg_reason reason =
         st_jpeg_progressive(scan, &state->frame, &state->tables, arena, state->grids);
     if (reason != ST_JPEG_OURS)
@@ -227,7 +228,7 @@ enum st_jpeg_reason st_jpeg_decode(struct st_jpeg *state, struct st_bytes in, st
     if (!is_inside(&region, &state->frame))
         return ST_JPEG_REGION;
     if (reason == ST_JPEG_PROGRESSIVE)
-        return decode_progressive(state, region, arena, out);
+        return decode_progressive(state, region, clean != NULL, arena, out);
     const uint32_t count = marks ? marks->count : 0;
     reason = attempt(state, region, clean, marks, arena, out);
     if (reason == ST_JPEG_OURS || !marks)

@@ -130,7 +130,8 @@ static enum st_jpeg_reason find_colours(const struct colour_marks *marks, struct
     return ST_JPEG_OURS;
 }
 
-/* The tables of component k of a scan. A coefficient's first scan needs a code, and a later one of AC, too. */
+/* The tables of a component in a scan. The first scan of a coefficient needs a code, and so does a later
+ * one of AC. */
 static enum st_jpeg_reason set_tables(struct st_jpeg_frame *frame, struct st_jpeg_component *c,
                                       uint8_t tables, bool dc, bool ac)
 {

@@ -49,7 +49,7 @@ struct st_jpeg_frame {
 };
 
 /* The result points into `in`, which must outlive it. ST_JPEG_PROGRESSIVE: the frame is as complete as
- * that of a baseline file, and the scan is the first of several. */
+ * that of a baseline file, and its scan is the first of several. */
 enum st_jpeg_reason st_jpeg_headers(struct st_bytes in, struct st_jpeg_frame *frame);
 /* In a progressive file: from the marker behind a scan to the start of the next one. `frame->scan` is
  * empty if the image ends here. */

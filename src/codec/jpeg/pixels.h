@@ -5,8 +5,8 @@
 #ifndef ST_CODEC_JPEG_PIXELS_H
 #define ST_CODEC_JPEG_PIXELS_H
 
-#include "codec/jpeg/grids.h"
 #include "codec/jpeg/kernels.h"
+#include "codec/jpeg/progressive.h"
 #include "codec/jpeg/streams.h"
 
 /* The samples of one component, for two rows of MCUs: the current one and the one above it. */

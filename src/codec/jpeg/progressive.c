@@ -1,11 +1,13 @@
 /* progressive.c - the coefficients of a region of a progressive file
  *
- * Each scan is read from its start to the last row that the region needs. All of them have to be there: if
- * some bits are missing at the end, libjpeg smooths the image, and the file is not ours.
+ * Each scan is read from its start to the last row that the region needs. All of them have to be there:
+ * if some bits are missing at the end, libjpeg smooths the image, and the file is not ours.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "codec/jpeg/progressive.h"
+
+#include "codec/jpeg/streams.h"
 
 enum { SCANS_MAX = 500 /* each costs a pass over the image; libjpeg is not given more either */ };
 
@@ -24,8 +26,8 @@ struct pass {
 
 /* ---- memory -------------------------------------------------------------------------------------- */
 
-static enum st_jpeg_reason reserve(const struct st_jpeg_scan *scan, uint32_t c, struct st_jpeg_grid *grid,
-                                   struct st_arena *arena)
+static enum st_jpeg_reason reserve(const struct st_jpeg_scan *scan, uint32_t c,
+                                   struct st_jpeg_grid *grid, struct st_arena *arena)
 {
     const struct st_jpeg_component *component = &scan->frame->component[c];
     const uint32_t h = component->h, v = component->v;
@@ -150,9 +152,13 @@ static void read_dc_scan(struct pass *pass, uint32_t across, uint32_t down)
             clear_coefs(grid);
     }
     for (uint32_t row = 0; row < bottom; row++)
-        for (uint32_t column = 0; column < across; column++) {
-            const bool more = row + 1 < down || column + 1 < across;
-            if (!read_dc_mcu(pass, row, column) || !advance(pass, 1, more))
+        for (uint32_t column = 0; column < across;) {
+            const uint32_t from = column, left = across - from;
+            const uint32_t end = from + (left < pass->remaining ? left : (uint32_t)pass->remaining);
+            while (column < end)
+                if (!read_dc_mcu(pass, row, column++))
+                    return;
+            if (!advance(pass, end - from, row + 1 < down || column < across))
                 return;
         }
 }
@@ -239,7 +245,7 @@ static enum st_jpeg_reason read_scan(struct pass *pass, struct st_jpeg_tables *t
     const uint32_t down = alone ? grid->down : frame->mcus_down;
     for (uint32_t k = 0; k < selection->count; k++)
         if (!comes_next(selection, &pass->grids[selection->component[k]]))
-            return ST_JPEG_SCANS;
+            return ST_JPEG_PROGRESSIVE;
     enum st_jpeg_reason reason = set_tables(pass, tables);
     if (reason == ST_JPEG_OURS)
         reason = st_jpeg_unstuff(pass->scan->kernels, frame, (uint64_t)across * down, arena, &pass->data,
@@ -281,12 +287,12 @@ enum st_jpeg_reason st_jpeg_progressive(const struct st_jpeg_scan *scan, struct 
         struct pass pass = {.scan = scan, .frame = frame, .grids = grids};
         struct st_bytes behind;
         enum st_jpeg_reason reason =
-            count < SCANS_MAX ? read_scan(&pass, tables, arena, &behind) : ST_JPEG_SCANS;
+            count < SCANS_MAX ? read_scan(&pass, tables, arena, &behind) : ST_JPEG_PROGRESSIVE;
         if (reason == ST_JPEG_OURS)
             reason = st_jpeg_next_scan(behind, frame);
         if (reason != ST_JPEG_OURS)
             return reason;
         st_arena_rewind(arena, mark);
     }
-    return is_complete(frame, grids) ? ST_JPEG_OURS : ST_JPEG_SCANS;
+    return is_complete(frame, grids) ? ST_JPEG_OURS : ST_JPEG_PROGRESSIVE;
 }

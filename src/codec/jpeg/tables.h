@@ -52,8 +52,8 @@ struct st_jpeg_dc {
     struct st_jpeg_canon canon;
 };
 
-/* Of scans of AC coefficients in progressive files, one symbol for each entry: a block has few there, and
- * nearly each scan has a code of its own.
+/* Of scans of AC coefficients in progressive files, one symbol for each entry: a block has few there,
+ * and nearly each scan has a code of its own.
  *
  *   bits 0-4     of the code and the value; 0: the symbol is not in the index
  *   bits 8-11    zeros before the value
