@@ -56,6 +56,8 @@ void st_jpeg_free(struct st_jpeg *state)
     free(state);
 }
 
+bool st_jpeg_was_progressive(const struct st_jpeg *state) { return state->frame.progressive; }
+
 /* Sets the tables for each block of an MCU. */
 static enum st_jpeg_reason set_phases(struct st_jpeg *state)
 {

@@ -62,6 +62,9 @@ enum st_jpeg_reason st_jpeg_decode(struct st_jpeg *state, struct st_bytes in, st
                                    bool *clean, struct st_jpeg_marks *marks, struct st_arena *arena,
                                    struct st_view *out);
 
+/* Whether the last file was a progressive one. */
+bool st_jpeg_was_progressive(const struct st_jpeg *state);
+
 /* Whether the file is regular, without decoding it (regular.c): our decoder accepts it by its headers,
  * as a file of one scan, its tables are valid, and its scan contains only the expected restart markers
  * up to its end marker. Bits in between may be wrong; libjpeg only warns about these, so decoding does
