@@ -203,6 +203,7 @@ int st_png_header(void *state, struct st_bytes in, struct st_header *out, struct
     struct st_png png;
     (void)state;
     const int rc = st_png_parse(in, &png, err);
-    *out = (struct st_header){png.width, png.height, png.orientation, 1, st_png_rows_needs(&png, in.size)};
+    *out =
+        (struct st_header){png.width, png.height, png.orientation, 1, st_png_rows_needs(&png, in.size)};
     return rc;
 }

@@ -104,14 +104,14 @@ bool st_png_unfilter_c(const struct st_png_lines *l)
 
 #if ST_PNG_VECTORS
 
-/* Four rows at once, whatever their filters: each has a pixel in a lane of 4 bytes, and is two pixels behind
- * the row above it, so that what the row above gives is ready well before it is needed. What a pixel waits
- * for is thus its left neighbour only, and three other pixels are calculated meanwhile.
+/* Four rows at once, whatever their filters: each has a pixel in a lane of 4 bytes, and is two pixels
+ * behind the row above it, so that what the row above gives is ready well before it is needed. What a
+ * pixel waits for is thus its left neighbour only, and three other pixels are calculated meanwhile.
  *
- * Of Paeth's prediction little depends on the left neighbour. Where c <= b it is the largest of a, of c if a
- * is at least c - 2(b - c) + 1, and of b if a is at least c - (b - c)/2. Where c > b the same holds of all
- * numbers subtracted from 255. Sub, Up and None are Paeth with zeros in place of those neighbours that they
- * do not use. */
+ * Of Paeth's prediction little depends on the left neighbour. Where c <= b it is the largest of a, of c
+ * if a is at least c - 2(b - c) + 1, and of b if a is at least c - (b - c)/2. Where c > b the same holds
+ * of all numbers subtracted from 255. Sub, Up and None are Paeth with zeros in place of those neighbours
+ * that they do not use. */
 struct wave {
     st_u8x16 keep_left, keep_above, average; /* of each row: all ones or 0 */
     st_u8x16 left, above, next_above;        /* a; c; the last result of the row above, not yet its b */
@@ -130,7 +130,9 @@ static inline __attribute__((always_inline)) struct wave wave_of(const struct st
     return (struct wave){st_lanes_of(left[0], left[1], left[2], left[3]),
                          st_lanes_of(above[0], above[1], above[2], above[3]),
                          st_lanes_of(average[0], average[1], average[2], average[3]),
-                         zero, zero, zero};
+                         zero,
+                         zero,
+                         zero};
 }
 
 /* The next pixel of each row, from its difference; `top` is the pixel above that of the first row. */
@@ -146,11 +148,11 @@ static inline __attribute__((always_inline)) st_u8x16 step(struct wave *w, st_u8
     const st_u8x16 falls = st_less(b, c); /* numbers are then subtracted from 255 */
     const st_u8x16 high = st_xor(b, falls), low = st_xor(c, falls), a = st_xor(left, falls);
     const st_u8x16 height = st_subtract_to_0(high, low);
-    const st_u8x16 from_low = st_subtract_to_0(st_add_to_255(low, st_bytes_of(1)),
-                                               st_add_to_255(height, height));
+    const st_u8x16 from_low =
+        st_subtract_to_0(st_add_to_255(low, st_bytes_of(1)), st_add_to_255(height, height));
     const st_u8x16 from_high = st_subtract_to_0(low, st_half(height));
-    const st_u8x16 least = st_max(st_and(low, st_at_least(a, from_low)),
-                                  st_and(high, st_at_least(a, from_high)));
+    const st_u8x16 least =
+        st_max(st_and(low, st_at_least(a, from_low)), st_and(high, st_at_least(a, from_high)));
     st_u8x16 predicted = st_xor(st_max(a, least), falls);
     if (!only_paeth)
         predicted = st_choose(w->average, st_mean(left, b), predicted);
@@ -182,8 +184,8 @@ static inline uint32_t word(const uint8_t *from)
     return value;
 }
 
-/* Where a pixel has less than 4 bytes, 4 are read and written all the same, and the rest is then overwritten
- * by the next pixels, or lies behind the row. */
+/* Where a pixel has less than 4 bytes, 4 are read and written all the same, and the rest is then
+ * overwritten by the next pixels, or lies behind the row. */
 static inline __attribute__((always_inline)) void run_wave(const struct st_png_lines *l, size_t pixel,
                                                            bool only_paeth)
 {
@@ -202,8 +204,8 @@ static inline __attribute__((always_inline)) void run_wave(const struct st_png_l
     struct wave w = ends; /* a copy of which no address is taken stays in registers */
     for (; t < columns; t++) {
         const size_t at = t * pixel;
-        const st_u8x16 in = st_lanes_of(word(from[0] + at), word(from[1] + at), word(from[2] + at),
-                                        word(from[3] + at));
+        const st_u8x16 in =
+            st_lanes_of(word(from[0] + at), word(from[1] + at), word(from[2] + at), word(from[3] + at));
         st_lanes_to(step(&w, in, word(above + at), only_paeth), to[0] + at, to[1] + at, to[2] + at,
                     to[3] + at);
     }

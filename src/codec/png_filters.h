@@ -1,8 +1,8 @@
 /* png_filters.h - undoes the filters of PNG rows
  *
- * Each byte of a row is stored as its difference from a prediction: from the byte of the same channel on the
- * left (a), from the one above (b), from half their sum, or from whichever of a, b and the one above a (c)
- * is nearest to a + b - c (Paeth).
+ * Each byte of a row is stored as its difference from a prediction: from the byte of the same channel on
+ * the left (a), from the one above (b), from half their sum, or from whichever of a, b and the one above
+ * a (c) is nearest to a + b - c (Paeth).
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -24,7 +24,7 @@ enum {
 /* Rows one after the other, each after the number of its filter. */
 struct st_png_lines {
     const uint8_t *from;
-    uint8_t *to;          /* undone rows, `stride` bytes apart; at least row + ST_PNG_SPARE */
+    uint8_t *to; /* undone rows, `stride` bytes apart; at least row + ST_PNG_SPARE */
     size_t stride;
     const uint8_t *above; /* the row before the first; may be the last one of `to` */
     size_t row;           /* bytes */

@@ -15,8 +15,8 @@ enum {
     ROW_MAX = 1 << 20,     /* bytes: a group of larger ones would not stay in the cache */
     AT_ONCE_MAX = 1 << 16, /* bytes of rows that are inflated at once */
     PIECE = 128 << 10,     /* bytes inflated between two moves of the window */
-    ZLIB_HEAD = 0x78, /* deflate with the largest window: with another, zlib may refuse distances */
-    ZLIB_LEAST = 2 + 4, /* bytes around the stream */
+    ZLIB_HEAD = 0x78,      /* deflate with the largest window: with another, zlib may refuse distances */
+    ZLIB_LEAST = 2 + 4,    /* bytes around the stream */
 };
 
 static uint64_t stride_of(uint64_t row) { return (row + ST_PNG_SPARE + 15) & ~(uint64_t)15; }

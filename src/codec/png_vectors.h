@@ -22,7 +22,10 @@ static inline st_u8x16 st_add(st_u8x16 a, st_u8x16 b) { return _mm_add_epi8(a, b
 static inline st_u8x16 st_add_to_255(st_u8x16 a, st_u8x16 b) { return _mm_adds_epu8(a, b); }
 static inline st_u8x16 st_subtract_to_0(st_u8x16 a, st_u8x16 b) { return _mm_subs_epu8(a, b); }
 static inline st_u8x16 st_max(st_u8x16 a, st_u8x16 b) { return _mm_max_epu8(a, b); }
-static inline st_u8x16 st_at_least(st_u8x16 a, st_u8x16 b) { return _mm_cmpeq_epi8(_mm_max_epu8(a, b), a); }
+static inline st_u8x16 st_at_least(st_u8x16 a, st_u8x16 b)
+{
+    return _mm_cmpeq_epi8(_mm_max_epu8(a, b), a);
+}
 static inline st_u8x16 st_less(st_u8x16 a, st_u8x16 b)
 {
     return _mm_xor_si128(st_at_least(a, b), _mm_set1_epi8(-1));

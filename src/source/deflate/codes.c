@@ -92,9 +92,9 @@ static void fill(st_step *table, uint32_t bits, const struct st_code *code,
     }
 }
 
-/* Steps of less bits than the table's index, to be put together. Those that take n bits begin at first[n]:
- * one literal each, and from several[n] on two to four. Fewer than 2^n strings have n bits, so that there is
- * room. */
+/* Steps of less bits than the table's index, to be put together. Those that take n bits begin at
+ * first[n]: one literal each, and from several[n] on two to four. Fewer than 2^n strings have n bits, so
+ * that there is room. */
 struct parts {
     uint32_t first[ST_LETTER_BITS + 1], several[ST_LETTER_BITS], lengths_first[ST_LETTER_BITS + 1];
     struct st_part {

@@ -32,10 +32,10 @@ enum st_step_kind {
     ST_STEP_BAD,
 };
 
-/* One integer, so that it is a single load. From the lowest bit: 6 bits for how many bits the step consumes,
- * an unused one, ST_STEP_HAS_LENGTH; 8 for how many of them are codes (extra bits follow); 4 for the number
- * of literals; 9 for the length without its extra bits, or 0; 3 for the kind; and 32 for the literals, the
- * first one lowest, or for a distance or symbol. */
+/* One integer, so that it is a single load. From the lowest bit: 6 bits for how many bits the step
+ * consumes, an unused one, ST_STEP_HAS_LENGTH; 8 for how many of them are codes (extra bits follow); 4
+ * for the number of literals; 9 for the length without its extra bits, or 0; 3 for the kind; and 32 for
+ * the literals, the first one lowest, or for a distance or symbol. */
 typedef uint64_t st_step;
 
 enum { ST_STEP_LITERALS_MAX = 4, ST_STEP_HAS_LENGTH = 1 << 7 };

@@ -1,7 +1,7 @@
 /* inflate.c - inflates streams (RFC 1950 and 1951)
  *
- * Far from both ends of its memory, steps are taken without bounds checks (steps.c). Near an end each step is
- * checked.
+ * Far from both ends of its memory, steps are taken without bounds checks (steps.c). Near an end each
+ * step is checked.
  *
  * Small streams are left to libdeflate, if it is built in: it makes its tables faster.
  *

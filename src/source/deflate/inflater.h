@@ -26,9 +26,10 @@ struct st_inflater {
     uint64_t bits; /* the next bits, lowest first; those beyond `held` are a copy of what `in` points to,
                       or zeros */
     uint32_t held;
-    uint8_t *out, *out_begin, *out_end; /* the next byte; the first that a match may copy; the room's end */
-    bool whole; /* the stream has to end exactly at out_end; else it pauses at least
-                   ST_INFLATE_OUT_SPARE - ST_INFLATE_MATCH_MAX bytes before */
+    uint8_t *out, *out_begin,
+        *out_end; /* the next byte; the first that a match may copy; the room's end */
+    bool whole;   /* the stream has to end exactly at out_end; else it pauses at least
+                     ST_INFLATE_OUT_SPARE - ST_INFLATE_MATCH_MAX bytes before */
     enum st_inflate_block block;
     bool inside; /* of a block */
     bool last;
@@ -39,8 +40,8 @@ struct st_inflater {
 
 enum st_inflated { ST_INFLATE_FAILED, ST_INFLATE_PAUSED, ST_INFLATE_FINISHED };
 
-/* Reads the headers of the stream and of its first block. The caller then sets out, out_begin, out_end and
- * whole. */
+/* Reads the headers of the stream and of its first block. The caller then sets out, out_begin, out_end
+ * and whole. */
 bool st_inflater_begin(struct st_inflater *s, enum st_wrapping wrapping, struct st_bytes in);
 /* Inflates until out_end is near or the stream ends. Bytes after `out` and up to out_end may be
  * overwritten. */
@@ -50,8 +51,8 @@ bool st_inflater_sum_is(const struct st_inflater *s, uint32_t adler32);
 /* Continues an Adler-32, which begins as 1. */
 uint32_t st_adler32(uint32_t sum, const void *data, uint64_t size);
 
-/* For inflate.c: the inner loop, again for CPUs with BMI2 and byte shuffles. Needs the spare bytes on both
- * sides, and runs until there are fewer. */
+/* For inflate.c: the inner loop, again for CPUs with BMI2 and byte shuffles. Needs the spare bytes on
+ * both sides, and runs until there are fewer. */
 enum st_inflate_verdict { ST_VERDICT_BAD, ST_VERDICT_END_OF_BLOCK, ST_VERDICT_NEAR_AN_END };
 enum st_inflate_verdict st_inflate_steps_c(struct st_inflater *s);
 enum st_inflate_verdict st_inflate_steps_avx2(struct st_inflater *s);

@@ -1,7 +1,7 @@
 /* steps.c - the inner loop of inflating, compiled for each kind of CPU (-DST_INFLATE_STEPS=...)
  *
- * Far from both ends, steps are taken without bounds checks: one refill provides the bits of three steps or
- * of a match, and refills, literals and matches may read and write more than they need.
+ * Far from both ends, steps are taken without bounds checks: one refill provides the bits of three steps
+ * or of a match, and refills, literals and matches may read and write more than they need.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,12 +18,13 @@
 #endif
 
 enum {
-    NEAR = 16,                                /* bytes in a vector: nearer strings are repeated in it */
-    STEPS = 3,                                /* of literals between refills */
+    NEAR = 16,                                 /* bytes in a vector: nearer strings are repeated in it */
+    STEPS = 3,                                 /* of literals between refills */
     FAR_MAX = ST_DISTANCE_BITS + ST_EXTRA_MAX, /* a distance that is not long */
 };
 _Static_assert((STEPS + 1) * ST_LETTER_BITS <= 56, "the step after them needs no refill");
-_Static_assert(ST_CODE_LONGEST + ST_LENGTH_EXTRA_MAX + FAR_MAX + ST_LETTER_BITS <= 56, "nor after a match");
+_Static_assert(ST_CODE_LONGEST + ST_LENGTH_EXTRA_MAX + FAR_MAX + ST_LETTER_BITS <= 56,
+               "nor after a match");
 
 /* Copies 16 bytes again and again, from at least as many before. */
 static inline __attribute__((always_inline)) void copy_on(uint8_t *out, const uint8_t *from,
@@ -39,8 +40,8 @@ static inline __attribute__((always_inline)) void copy_on(uint8_t *out, const ui
 
 #ifdef __AVX2__
 
-/* Without a branch on the distance: the bytes of a near string are repeated by a shuffle, and from then on
- * it is a multiple of its distance away. */
+/* Without a branch on the distance: the bytes of a near string are repeated by a shuffle, and from then
+ * on it is a multiple of its distance away. */
 static inline __attribute__((always_inline)) void copy_string(uint8_t *out, uint64_t distance,
                                                               uint64_t length)
 {
@@ -50,10 +51,12 @@ static inline __attribute__((always_inline)) void copy_string(uint8_t *out, uint
             13 % n, 14 % n, 15 % n                                                                      \
     }
     static const uint8_t repeated[NEAR + 1][16] = {
-        REPEAT(16), REPEAT(1), REPEAT(2),  REPEAT(3),  REPEAT(4),  REPEAT(5),  REPEAT(6),  REPEAT(7), REPEAT(8),
-        REPEAT(9),  REPEAT(10), REPEAT(11), REPEAT(12), REPEAT(13), REPEAT(14), REPEAT(15), REPEAT(16)};
+        REPEAT(16), REPEAT(1),  REPEAT(2),  REPEAT(3),  REPEAT(4),  REPEAT(5),
+        REPEAT(6),  REPEAT(7),  REPEAT(8),  REPEAT(9),  REPEAT(10), REPEAT(11),
+        REPEAT(12), REPEAT(13), REPEAT(14), REPEAT(15), REPEAT(16)};
     /* What makes a distance below 16 the next multiple that is not. */
-    static const uint8_t more[NEAR + 1] = {0, 15, 14, 15, 12, 10, 12, 7, 8, 9, 10, 11, 12, 13, 14, 15, 0};
+    static const uint8_t more[NEAR + 1] = {0, 15, 14, 15, 12, 10, 12, 7, 8,
+                                           9, 10, 11, 12, 13, 14, 15, 0};
     const uint64_t k = distance < NEAR ? distance : NEAR;
     const __m128i first = _mm_loadu_si128((const __m128i *)(out - distance));
     const __m128i order = _mm_loadu_si128((const __m128i *)repeated[k]);
@@ -120,7 +123,8 @@ static inline __attribute__((always_inline)) void copy_string(uint8_t *out, uint
 enum st_inflate_verdict ST_INFLATE_STEPS(struct st_inflater *s)
 {
     const uint8_t *in = s->in, *const in_last = s->in_end - ST_INFLATE_IN_SPARE;
-    uint8_t *out = s->out, *const out_last = s->out_end - ST_INFLATE_OUT_SPARE, *const begin = s->out_begin;
+    uint8_t *out = s->out, *const out_last = s->out_end - ST_INFLATE_OUT_SPARE,
+            *const begin = s->out_begin;
     uint64_t bits = s->bits, held = s->held;
     enum st_inflate_verdict verdict = ST_VERDICT_NEAR_AN_END;
     REFILL();
