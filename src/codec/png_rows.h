@@ -7,16 +7,10 @@
 
 #include "codec/png_file.h"
 
-struct st_inflater;
-
-/* Rows come from a window of the inflated stream, in groups. */
+/* Rows come from the inflated stream in groups. */
 struct st_png_rows {
-    struct st_inflater *inflater; /* NULL: the window holds all rows */
-    uint8_t *window, *next, *end; /* its beginning; the next row; the end of what is inflated */
-    uint64_t room;                /* of the window, without spare bytes */
-    uint64_t left, left_needed;   /* bytes that are not inflated: of all rows, and of those needed */
-    uint32_t adler;
-    uint8_t *group; /* undone rows */
+    const uint8_t *next; /* the next filtered row */
+    uint8_t *group;      /* undone rows */
     size_t stride, row;
     uint32_t pixel, count, used; /* bytes of a pixel; rows of the group, and how many were given */
     uint32_t rows_needed;        /* that are not undone */

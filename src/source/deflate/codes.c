@@ -13,31 +13,35 @@ enum { LITERALS = 256, LENGTHS = 29, SHORT_LENGTHS = 8, DISTANCES = 30 };
 static st_step letter_step(uint32_t symbol, uint32_t bits)
 {
     if (symbol < LITERALS)
-        return st_step_of(ST_STEP_USUAL, bits, 0, symbol) | 1 << 16;
+        return st_step_of(ST_STEP_LITERALS, bits, 0, 1, symbol);
     if (symbol == ST_LETTER_END)
-        return st_step_of(ST_STEP_END, bits, 0, 0);
+        return st_step_of(ST_STEP_END, bits, 0, 0, 0);
     const uint32_t k = symbol - ST_LETTER_END - 1;
     if (k >= LENGTHS)
-        return st_step_of(ST_STEP_BAD, bits, 0, 0);
+        return st_step_of(ST_STEP_BAD, bits, 0, 0, 0);
     if (k < SHORT_LENGTHS || k == LENGTHS - 1)
-        return st_step_with_length(bits, 0, k < SHORT_LENGTHS ? k + 3 : 258);
+        return st_step_of(ST_STEP_NUMBER, bits, 0, 0, k < SHORT_LENGTHS ? k + 3 : 258);
     const uint32_t extra = k / 4 - 1;
-    return st_step_with_length(bits, extra, ((k % 4 + 4) << extra) + 3);
+    return st_step_of(ST_STEP_NUMBER, bits, extra, 0, ((k % 4 + 4) << extra) + 3);
+}
+
+/* With `kind` and `size`, also used for the second half of a match. */
+static st_step distance_step_of(enum st_step_kind kind, uint32_t symbol, uint32_t bits, uint32_t size)
+{
+    if (symbol < 4)
+        return st_step_of(kind, bits, 0, size, symbol + 1);
+    const uint32_t extra = symbol / 2 - 1;
+    return st_step_of(kind, bits, extra, size, ((symbol % 2 + 2) << extra) + 1);
 }
 
 static st_step distance_step(uint32_t symbol, uint32_t bits)
 {
-    if (symbol >= DISTANCES)
-        return st_step_of(ST_STEP_BAD, bits, 0, 0);
-    if (symbol < 4)
-        return st_step_of(ST_STEP_USUAL, bits, 0, symbol + 1);
-    const uint32_t extra = symbol / 2 - 1;
-    return st_step_of(ST_STEP_USUAL, bits, extra, ((symbol % 2 + 2) << extra) + 1);
+    return distance_step_of(symbol < DISTANCES ? ST_STEP_NUMBER : ST_STEP_BAD, symbol, bits, 0);
 }
 
 static st_step length_step(uint32_t symbol, uint32_t bits)
 {
-    return st_step_of(ST_STEP_USUAL, bits, 0, symbol);
+    return st_step_of(ST_STEP_NUMBER, bits, 0, 0, symbol);
 }
 
 /* ---- codes -------------------------------------------------------------------------------------- */
@@ -76,112 +80,119 @@ static uint32_t next_code(uint32_t code, uint32_t length)
     return (code & (bit - 1)) | bit;
 }
 
+/* Some symbols, grouped by code length: first[n] is the first with n bits. */
+struct part {
+    uint32_t first[ST_LETTER_BITS + 2];
+    struct {
+        uint16_t code, symbol;
+    } all[LITERALS];
+};
+
+/* Appends a symbol with a code of n bits; n must not decrease. */
+static void add_to_part(struct part *part, uint32_t n, uint32_t code, uint32_t symbol)
+{
+    const uint32_t at = part->first[n + 1]++;
+    part->all[at].code = (uint16_t)code;
+    part->all[at].symbol = (uint16_t)symbol;
+}
+
+/* Replaces single literals by pairs where two fit into `bits`. */
+static void add_pairs(st_step *table, const struct part *literals, uint32_t bits)
+{
+    for (uint32_t n = 1; n < bits; n++)
+        for (uint32_t a = literals->first[n]; a < literals->first[n + 1]; a++)
+            for (uint32_t b = literals->first[bits - n]; b < literals->first[bits - n + 1]; b++)
+                table[literals->all[a].code | (uint32_t)literals->all[b].code << n] =
+                    st_step_of(ST_STEP_LITERALS, bits, 0, 2,
+                               literals->all[a].symbol | (uint32_t)literals->all[b].symbol << 8);
+}
+
+/* Replaces single lengths by whole matches where length and distance fit into `bits`, if the copy does
+ * not overlap itself. */
+static void add_matches(st_step *table, const struct part *lengths, const struct part *distances,
+                        uint32_t bits)
+{
+    for (uint32_t n = 1; n < bits; n++)
+        for (uint32_t a = lengths->first[n]; a < lengths->first[n + 1]; a++)
+            for (uint32_t b = distances->first[bits - n]; b < distances->first[bits - n + 1]; b++) {
+                const uint32_t size = lengths->all[a].symbol - ST_LETTER_END + 2;
+                const st_step step =
+                    distance_step_of(ST_STEP_MATCH, distances->all[b].symbol, bits, size);
+                if (st_step_what(step) >= size)
+                    table[lengths->all[a].code | (uint32_t)distances->all[b].code << n] = step;
+            }
+}
+
 /* Fills the table from one bit upwards: an entry for n bits appears twice in the table for n + 1. */
 static void fill(st_step *table, uint32_t bits, const struct st_code *code,
-                 st_step (*step_of)(uint32_t symbol, uint32_t bits))
+                 st_step (*step_of)(uint32_t symbol, uint32_t bits), struct part *part)
 {
     const uint16_t *symbol = code->sorted;
     uint32_t next = 0;
-    table[0] = st_step_of(ST_STEP_LONG, 0, 0, 0);
+    table[0] = st_step_of(ST_STEP_LONG, 0, 0, 0, 0);
     for (uint32_t n = 1; n <= bits; n++) {
         memcpy(table + (1u << (n - 1)), table, sizeof *table << (n - 1));
+        if (part)
+            part->first[n + 1] = part->first[n];
         for (uint32_t k = 0; k < code->count[n]; k++, symbol++) {
             table[next] = step_of(*symbol, n);
+            if (part && *symbol < DISTANCES)
+                add_to_part(part, n, next, *symbol);
             next = next_code(next, n);
         }
     }
 }
 
-/* Steps of less bits than the table's index, to be put together. Those that take n bits begin at
- * first[n]: one literal each, and from several[n] on two to four. Fewer than 2^n strings have n bits, so
- * that there is room. */
-struct parts {
-    uint32_t first[ST_LETTER_BITS + 1], several[ST_LETTER_BITS], lengths_first[ST_LETTER_BITS + 1];
-    struct st_part {
-        uint32_t code;
-        st_step step;
-    } literals[1 << ST_LETTER_BITS], lengths[LENGTHS];
-};
-
-static void keep(struct st_part *list, uint32_t *count, uint32_t code, st_step step)
+/* Like fill, but also adds steps of two codes. */
+static void fill_letters(struct st_codes *codes, const struct part *distances)
 {
-    list[*count].code = code;
-    list[*count].step = step;
-    *count += 1;
-}
-
-/* Writes all steps of n bits that are literals behind a literal, and keeps them in turn. */
-static void add_literals(st_step *table, struct parts *parts, uint32_t n, uint32_t *kept)
-{
-    for (uint32_t m = 1; m < n; m++)
-        for (uint32_t a = parts->first[m]; a < parts->several[m]; a++) {
-            const st_step one = parts->literals[a].step >> 32 << 32 | n | n << 8;
-            for (uint32_t b = parts->first[n - m]; b < parts->first[n - m + 1]; b++) {
-                const struct st_part rest = parts->literals[b];
-                const uint32_t count = st_step_literals(rest.step) + 1;
-                const uint32_t code = parts->literals[a].code | rest.code << m;
-                const st_step step = one | rest.step >> 32 << 40 | count << 16;
-                if (count > ST_STEP_LITERALS_MAX)
-                    continue;
-                table[code] = step;
-                if (n < ST_LETTER_BITS)
-                    keep(parts->literals, kept, code, step);
-            }
-        }
-}
-
-/* Writes all steps of n bits of codes that are a length behind literals. */
-static void add_lengths(st_step *table, const struct parts *parts, uint32_t n)
-{
-    for (uint32_t m = 1; m < n; m++)
-        for (uint32_t a = parts->lengths_first[m]; a < parts->lengths_first[m + 1]; a++) {
-            const struct st_part length = parts->lengths[a];
-            const st_step step = length.step + (n - m) + ((n - m) << 8);
-            for (uint32_t b = parts->first[n - m]; b < parts->first[n - m + 1]; b++)
-                table[parts->literals[b].code | length.code << (n - m)] =
-                    step | (parts->literals[b].step & ~(st_step)0xffff);
-        }
-}
-
-/* Like fill, but also writes steps of several codes. */
-static void fill_letters(struct st_codes *codes)
-{
-    struct parts parts;
+    struct part literals, lengths;
     st_step *table = codes->letters;
     const uint16_t *symbol = codes->letter.sorted;
-    uint32_t next = 0, literals = 0, lengths = 0;
-    table[0] = st_step_of(ST_STEP_LONG, 0, 0, 0);
-    parts.first[1] = parts.lengths_first[1] = 0;
+    uint32_t next = 0;
+    table[0] = st_step_of(ST_STEP_LONG, 0, 0, 0, 0);
+    literals.first[1] = lengths.first[1] = 0;
     for (uint32_t n = 1; n <= ST_LETTER_BITS; n++) {
         memcpy(table + (1u << (n - 1)), table, sizeof *table << (n - 1));
+        literals.first[n + 1] = literals.first[n];
+        lengths.first[n + 1] = lengths.first[n];
         for (uint32_t k = 0; k < codes->letter.count[n]; k++, symbol++) {
             table[next] = letter_step(*symbol, n);
-            if (n < ST_LETTER_BITS && *symbol < LITERALS)
-                keep(parts.literals, &literals, next, table[next]);
-            else if (n < ST_LETTER_BITS && (table[next] & ST_STEP_HAS_LENGTH))
-                keep(parts.lengths, &lengths, next, table[next]);
+            if (*symbol < LITERALS)
+                add_to_part(&literals, n, next, *symbol);
+            else if (*symbol > ST_LETTER_END && *symbol <= ST_LETTER_END + SHORT_LENGTHS)
+                add_to_part(&lengths, n, next, *symbol);
             next = next_code(next, n);
         }
-        if (n < ST_LETTER_BITS)
-            parts.several[n] = literals;
-        add_lengths(table, &parts, n);
-        add_literals(table, &parts, n, &literals);
-        if (n < ST_LETTER_BITS) {
-            parts.first[n + 1] = literals;
-            parts.lengths_first[n + 1] = lengths;
-        }
+        add_pairs(table, &literals, n);
+        add_matches(table, &lengths, distances, n);
     }
+    table[1 << ST_LETTER_BITS] = table[(1 << ST_LETTER_BITS) + 1] = table[0];
 }
 
 bool st_codes_make(struct st_codes *codes, const uint8_t *letters, uint32_t letter_count,
                    const uint8_t *distances, uint32_t distance_count)
 {
+    struct part part;
     if (!letters[ST_LETTER_END] || !sort_symbols(&codes->letter, letters, letter_count, true) ||
         !sort_symbols(&codes->distance, distances, distance_count, true))
         return false;
-    fill(codes->distances, ST_DISTANCE_BITS, &codes->distance, distance_step);
-    fill_letters(codes);
+    part.first[1] = 0;
+    fill(codes->distances, ST_DISTANCE_BITS, &codes->distance, distance_step, &part);
+    for (uint32_t n = ST_DISTANCE_BITS + 1; n <= ST_LETTER_BITS; n++) /* longer ones are not paired */
+        part.first[n + 1] = part.first[n];
+    fill_letters(codes, &part);
     return true;
+}
+
+bool st_codes_are_paired(const struct st_codes *codes)
+{
+    uint32_t pairs = 0, others = 0;
+    for (uint32_t i = 0; i < 1 << ST_LETTER_BITS; i++) {
+        pairs += st_step_size(codes->letters[i]) > 1;
+        others += (codes->letters[i] & ST_STEP_IS_OTHER) != 0;
+    }
+    return pairs >= (1 << ST_LETTER_BITS) / 4 && others <= (1 << ST_LETTER_BITS) / 16;
 }
 
 bool st_codes_make_lengths(st_step *table, const uint8_t *lengths, uint32_t count)
@@ -189,7 +200,7 @@ bool st_codes_make_lengths(st_step *table, const uint8_t *lengths, uint32_t coun
     struct st_code code;
     if (!sort_symbols(&code, lengths, count, false))
         return false;
-    fill(table, ST_LENGTH_BITS, &code, length_step);
+    fill(table, ST_LENGTH_BITS, &code, length_step, NULL);
     return true;
 }
 
@@ -216,12 +227,12 @@ st_step st_long_letter(const struct st_codes *codes, uint64_t bits)
 {
     uint32_t symbol;
     const uint32_t length = find_long(&codes->letter, bits, &symbol);
-    return length ? letter_step(symbol, length) : st_step_of(ST_STEP_BAD, 0, 0, 0);
+    return length ? letter_step(symbol, length) : st_step_of(ST_STEP_BAD, 0, 0, 0, 0);
 }
 
 st_step st_long_distance(const struct st_codes *codes, uint64_t bits)
 {
     uint32_t symbol;
     const uint32_t length = find_long(&codes->distance, bits, &symbol);
-    return length ? distance_step(symbol, length) : st_step_of(ST_STEP_BAD, 0, 0, 0);
+    return length ? distance_step(symbol, length) : st_step_of(ST_STEP_BAD, 0, 0, 0, 0);
 }

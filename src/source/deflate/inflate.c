@@ -1,13 +1,15 @@
-/* inflate.c - inflates streams (RFC 1950 and 1951)
+/* inflate.c - inflates a whole buffer of known size (RFC 1950 and 1951)
  *
- * Far from both ends of its memory, steps are taken without bounds checks (steps.c). Near an end each
- * step is checked.
+ * Far from both ends, steps are taken without bounds checks: one refill provides the bits of two steps,
+ * and refills, literals and matches may read and write more than they need. Near an end each step is
+ * checked.
  *
- * Small streams are left to libdeflate, if it is built in: it makes its tables faster.
+ * Streams whose steps would mostly be single literals are left to libdeflate, if it is built in.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "source/deflate/inflater.h"
+#include "source/deflate/inflate.h"
+#include "source/deflate/codes.h"
 #include "source/little.h"
 #include "st_config.h"
 
@@ -18,31 +20,53 @@
 
 uint32_t st_crc32(const void *data, uint64_t size) { return libdeflate_crc32(0, data, size); }
 
-uint32_t st_adler32(uint32_t sum, const void *data, uint64_t size)
-{
-    return libdeflate_adler32(sum, data, size);
-}
+static uint32_t adler32_of(const void *data, uint64_t size) { return libdeflate_adler32(1, data, size); }
 
 #else
 #include <zlib.h>
 
 uint32_t st_crc32(const void *data, uint64_t size) { return (uint32_t)crc32_z(0, data, size); }
 
-uint32_t st_adler32(uint32_t sum, const void *data, uint64_t size)
+static uint32_t adler32_of(const void *data, uint64_t size)
 {
-    return (uint32_t)adler32_z(sum, data, size);
+    return (uint32_t)adler32_z(1, data, size);
 }
 
 #endif
 
-/* The literals of a step are stored from a register. */
+enum {
+    WINDOW = 32768, /* the longest distance */
+    MATCH_MAX = 258,
+    COPY = 16,                                 /* bytes written at once */
+    STEPS = 2,                                 /* between refills, each at most this many bits: */
+    TAKES_MAX = ST_LETTER_BITS + ST_EXTRA_MAX, /* a match with the extra bits of its distance */
+    IN_SPARE = 2 * 7 + 8, /* two refills advance by at most 7 bytes each, and read 8 */
+    OUT_SPARE = STEPS * COPY + MATCH_MAX + COPY,
+};
+/* The fast path copies a step's bytes from memory, so they must be in output order. */
 enum { FAST_HERE = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ };
+_Static_assert(STEPS *TAKES_MAX <= 56, "one refill is enough for that many steps");
+
+enum block { STORED, FIXED, DYNAMIC };
+
+/* The stream and its output. */
+struct inflater {
+    const uint8_t *in, *in_end;
+    uint64_t bits; /* the next bits, lowest first; those beyond `held` are a copy of what `in` points to,
+                      or zeros */
+    uint32_t held;
+    uint8_t *out, *out_begin, *out_end;
+    enum block block;
+    bool last;
+    bool fixed; /* `codes` are the fixed codes */
+    struct st_codes codes;
+};
 
 /* ---- bits --------------------------------------------------------------------------------------- */
 
 static uint64_t lowest(uint64_t bits, uint32_t count) { return bits & ((1ull << count) - 1); }
 
-static void refill(struct st_inflater *s)
+static void refill(struct inflater *s)
 {
     if (s->in_end - s->in >= 8) {
         s->bits |= st_u64(s->in) << s->held;
@@ -56,7 +80,7 @@ static void refill(struct st_inflater *s)
     }
 }
 
-static bool take(struct st_inflater *s, uint32_t count, uint32_t *out)
+static bool take(struct inflater *s, uint32_t count, uint32_t *out)
 {
     refill(s);
     if (count > s->held)
@@ -69,67 +93,182 @@ static bool take(struct st_inflater *s, uint32_t count, uint32_t *out)
 
 /* ---- steps -------------------------------------------------------------------------------------- */
 
-/* One step, with all checks. */
-static bool step_carefully(struct st_inflater *s, bool *ended)
+/* May write up to COPY - 1 bytes past the end. */
+static inline void copy_match(uint8_t *to, uint32_t distance, uint32_t length)
 {
-    uint32_t unused;
+    const uint8_t *from = to - distance;
+    const uint8_t *const end = to + length;
+    if (distance >= COPY) {
+        do {
+            memcpy(to, from, COPY);
+            to += COPY;
+            from += COPY;
+        } while (to < end);
+    } else if (distance == 1) {
+        memset(to, *from, length);
+    } else { /* only the first bytes of each word are right, and the next word begins after them */
+        const uint32_t right = distance < 8 ? distance : 8;
+        do {
+            memcpy(to, from, 8);
+            to += right;
+            from += right;
+        } while (to < end);
+    }
+}
+
+enum verdict { BAD, END_OF_BLOCK, NEAR_AN_END };
+
+/* Macros on local variables, since compilers keep these in registers but not the members of a struct. */
+#define REFILL()                                                                                        \
+    do {                                                                                                \
+        bits |= st_u64(in) << (held & 63);                                                              \
+        in += (~held & 63) >> 3;                                                                        \
+        held |= 56;                                                                                     \
+    } while (0)
+#define TAKE(step_)                                                                                     \
+    do {                                                                                                \
+        bits >>= (step_)&63;                                                                            \
+        held -= (step_); /* only the lowest 6 bits matter */                                            \
+    } while (0)
+#define LOOK()                                                                                          \
+    do {                                                                                                \
+        at = (const uint8_t *)s->codes.letters + (lowest(bits, ST_LETTER_BITS) * sizeof(st_step));      \
+        memcpy(&step, at, sizeof step);                                                                 \
+    } while (0)
+/* The source of the bytes is selected without a branch, because it is unpredictable; the empty asm
+ * statement keeps the compiler from adding a branch to avoid computing the distance for literals. */
+#define COPY_STEP()                                                                                     \
+    do {                                                                                                \
+        const uint64_t distance_ = st_step_number(step, bits);                                          \
+        const bool match_ = __builtin_expect_with_probability(!!(step & ST_STEP_IS_MATCH), 1, 0.5);     \
+        const uint8_t *from_ = at + ST_STEP_WHAT_AT,                                                    \
+                      *before_ = (const uint8_t *)((uintptr_t)out - distance_);                         \
+        __asm__("" : "+r"(before_));                                                                    \
+        uint64_t bytes_[COPY / 8];                                                                      \
+        if (near_begin && (match_ & (before_ < begin)))                                                 \
+            return BAD;                                                                                 \
+        from_ = match_ ? before_ : from_;                                                               \
+        TAKE(step);                                                                                     \
+        memcpy(bytes_, from_, COPY);                                                                    \
+        memcpy(out, bytes_, COPY);                                                                      \
+        out += st_step_size(step);                                                                      \
+    } while (0)
+
+/* Runs until an end is near or, with `near_begin`, until no distance can be too long. */
+static inline __attribute__((always_inline)) enum verdict run_fast(struct inflater *s, bool near_begin)
+{
+    const uint8_t *in = s->in, *const in_last = s->in_end - IN_SPARE;
+    uint8_t *out = s->out, *out_last = s->out_end - OUT_SPARE, *const begin = s->out_begin;
+    uint64_t bits = s->bits, held = s->held;
+    enum verdict verdict = NEAR_AN_END;
+    if (near_begin && out_last - begin > WINDOW)
+        out_last = begin + WINDOW;
+    while (in <= in_last && out <= out_last) {
+        const uint8_t *at;
+        st_step step;
+        REFILL();
+        LOOK();
+        if (!(step & ST_STEP_IS_OTHER)) {
+            COPY_STEP();
+            LOOK();
+            if (!(step & ST_STEP_IS_OTHER)) {
+                COPY_STEP();
+                continue;
+            }
+            REFILL();
+        }
+        if (st_step_kind(step) == ST_STEP_LONG)
+            step = st_long_letter(&s->codes, bits);
+        const uint32_t length = st_step_number(step, bits);
+        TAKE(step);
+        if (st_step_kind(step) == ST_STEP_LITERALS) {
+            *out++ = (uint8_t)st_step_what(step);
+            continue;
+        }
+        if (st_step_kind(step) != ST_STEP_NUMBER) {
+            verdict = st_step_kind(step) == ST_STEP_END ? END_OF_BLOCK : BAD;
+            break;
+        }
+        step = s->codes.distances[lowest(bits, ST_DISTANCE_BITS)];
+        if (st_step_kind(step) == ST_STEP_LONG)
+            step = st_long_distance(&s->codes, bits);
+        const uint32_t distance = st_step_number(step, bits);
+        if (st_step_kind(step) != ST_STEP_NUMBER || distance > (uint64_t)(out - begin))
+            return BAD;
+        TAKE(step);
+        copy_match(out, distance, length);
+        out += length;
+    }
+    s->in = in;
+    s->out = out;
+    s->held = held & 63;
+    s->bits = lowest(bits, s->held);
+    return verdict;
+}
+
+/* One step or one match, with all checks. */
+static bool step_carefully(struct inflater *s, bool *ended)
+{
     refill(s);
     st_step step = s->codes.letters[lowest(s->bits, ST_LETTER_BITS)];
     if (st_step_kind(step) == ST_STEP_LONG)
         step = st_long_letter(&s->codes, s->bits);
-    const uint32_t literals = st_step_literals(step), length = st_step_length(step, s->bits);
-    if (st_step_kind(step) == ST_STEP_BAD || !take(s, st_step_takes(step), &unused) ||
-        literals > s->out_end - s->out)
+    uint32_t number = st_step_number(step, s->bits), size = st_step_size(step), unused;
+    const uint64_t room = (uint64_t)(s->out_end - s->out);
+    if (!take(s, st_step_takes(step), &unused))
         return false;
-    for (uint32_t k = 0; k < literals; k++)
-        *s->out++ = (uint8_t)(st_step_what(step) >> 8 * k);
-    *ended = st_step_kind(step) == ST_STEP_END;
-    if (!length)
+    switch (st_step_kind(step)) {
+    case ST_STEP_LITERALS:
+        if (size > room)
+            return false;
+        for (uint32_t k = 0; k < size; k++)
+            *s->out++ = (uint8_t)(st_step_what(step) >> 8 * k);
         return true;
-    refill(s);
-    step = s->codes.distances[lowest(s->bits, ST_DISTANCE_BITS)];
-    if (st_step_kind(step) == ST_STEP_LONG)
-        step = st_long_distance(&s->codes, s->bits);
-    const uint32_t distance = st_step_distance(step, s->bits);
-    if (st_step_kind(step) != ST_STEP_USUAL || !take(s, st_step_takes(step), &unused) ||
-        distance > s->out - s->out_begin || length > s->out_end - s->out)
+    case ST_STEP_END:
+        return *ended = true;
+    case ST_STEP_NUMBER:
+        size = number;
+        refill(s);
+        step = s->codes.distances[lowest(s->bits, ST_DISTANCE_BITS)];
+        if (st_step_kind(step) == ST_STEP_LONG)
+            step = st_long_distance(&s->codes, s->bits);
+        number = st_step_number(step, s->bits);
+        if (st_step_kind(step) != ST_STEP_NUMBER || !take(s, st_step_takes(step), &unused))
+            return false;
+        break;
+    case ST_STEP_MATCH:
+        break;
+    default:
         return false;
-    for (uint32_t k = 0; k < length; k++, s->out++)
-        *s->out = s->out[-(int64_t)distance];
+    }
+    if (number > (uint64_t)(s->out - s->out_begin) || size > room)
+        return false;
+    for (uint32_t k = 0; k < size; k++, s->out++)
+        *s->out = s->out[-(int64_t)number];
     return true;
 }
 
-static enum st_inflate_verdict steps(struct st_inflater *s)
+static bool run_block(struct inflater *s)
 {
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"))
-        return st_inflate_steps_avx2(s);
-#endif
-    return st_inflate_steps_c(s);
-}
-
-/* Until the block ends, or the room where the stream does not. */
-static enum st_inflate_verdict run_block(struct st_inflater *s)
-{
+    enum verdict verdict = NEAR_AN_END;
     bool ended = false;
-    while (!ended) {
-        const bool room = s->out_end - s->out >= ST_INFLATE_OUT_SPARE;
-        if (!room && !s->whole)
-            return ST_VERDICT_NEAR_AN_END;
-        if (FAST_HERE && room && s->in_end - s->in >= ST_INFLATE_IN_SPARE) {
-            const enum st_inflate_verdict verdict = steps(s);
-            if (verdict != ST_VERDICT_NEAR_AN_END)
-                return verdict;
-        } else if (!step_carefully(s, &ended)) {
-            return ST_VERDICT_BAD;
-        }
+    if (FAST_HERE && s->in_end - s->in >= IN_SPARE && s->out_end - s->out >= OUT_SPARE) {
+        if (s->out - s->out_begin < WINDOW)
+            verdict = run_fast(s, true);
+        if (verdict == NEAR_AN_END)
+            verdict = run_fast(s, false);
+        if (verdict != NEAR_AN_END)
+            return verdict == END_OF_BLOCK;
     }
-    return ST_VERDICT_END_OF_BLOCK;
+    while (!ended)
+        if (!step_carefully(s, &ended))
+            return false;
+    return true;
 }
 
 /* ---- blocks ------------------------------------------------------------------------------------- */
 
-static bool begin_stored(struct st_inflater *s)
+static bool copy_stored(struct inflater *s)
 {
     uint32_t size, inverse, skipped;
     if (!take(s, s->held % 8, &skipped) || !take(s, 16, &size) || !take(s, 16, &inverse) ||
@@ -137,23 +276,15 @@ static bool begin_stored(struct st_inflater *s)
         return false;
     s->in -= s->held / 8; /* give back whole bytes from the bit buffer */
     s->bits = s->held = 0;
-    s->stored = size;
-    return size <= s->in_end - s->in;
+    if (size > s->in_end - s->in || size > s->out_end - s->out)
+        return false;
+    memcpy(s->out, s->in, size);
+    s->in += size;
+    s->out += size;
+    return true;
 }
 
-static enum st_inflate_verdict copy_stored(struct st_inflater *s)
-{
-    const uint64_t room = (uint64_t)(s->out_end - s->out);
-    const uint32_t part = s->stored < room ? s->stored : (uint32_t)room;
-    if (part > 0)
-        memcpy(s->out, s->in, part);
-    s->in += part;
-    s->out += part;
-    s->stored -= part;
-    return !s->stored ? ST_VERDICT_END_OF_BLOCK : s->whole ? ST_VERDICT_BAD : ST_VERDICT_NEAR_AN_END;
-}
-
-static bool read_fixed(struct st_inflater *s)
+static bool read_fixed(struct inflater *s)
 {
     uint8_t letters[ST_LETTERS_MAX], distances[ST_DISTANCES_MAX];
     if (s->fixed)
@@ -166,7 +297,7 @@ static bool read_fixed(struct st_inflater *s)
 }
 
 /* Code lengths are written one by one or as repetitions of the last one or of zero. */
-static bool read_lengths(struct st_inflater *s, const st_step *table, uint8_t *lengths, uint32_t count)
+static bool read_lengths(struct inflater *s, const st_step *table, uint8_t *lengths, uint32_t count)
 {
     static const struct {
         uint8_t bits, least;
@@ -191,7 +322,7 @@ static bool read_lengths(struct st_inflater *s, const st_step *table, uint8_t *l
     return true;
 }
 
-static bool read_codes(struct st_inflater *s)
+static bool read_codes(struct inflater *s)
 {
     static const uint8_t order[] = {16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15};
     uint8_t lengths[ST_LETTERS_MAX + ST_DISTANCES_MAX] = {0};
@@ -215,26 +346,28 @@ static bool read_codes(struct st_inflater *s)
 }
 
 /* Reads the header of a block. */
-static bool begin_block(struct st_inflater *s)
+static bool begin_block(struct inflater *s)
 {
     uint32_t three;
     if (!take(s, 3, &three))
         return false;
     s->last = three & 1;
-    s->block = (enum st_inflate_block)(three >> 1);
-    s->inside = true;
-    return (s->block == ST_INFLATE_STORED && begin_stored(s)) ||
-           (s->block == ST_INFLATE_FIXED && read_fixed(s)) ||
-           (s->block == ST_INFLATE_DYNAMIC && read_codes(s));
+    s->block = (enum block)(three >> 1);
+    return s->block == STORED || (s->block == FIXED && read_fixed(s)) ||
+           (s->block == DYNAMIC && read_codes(s));
 }
 
 /* ---- streams ------------------------------------------------------------------------------------ */
 
-bool st_inflater_begin(struct st_inflater *s, enum st_wrapping wrapping, struct st_bytes in)
+/* Reads the headers of the stream and of its first block. */
+static bool begin_stream(struct inflater *s, enum st_wrapping wrapping, struct st_bytes in, uint8_t *out,
+                         uint64_t size)
 {
     s->in = in.data;
     s->in_end = in.data + in.size;
     s->bits = s->held = 0;
+    s->out = s->out_begin = out;
+    s->out_end = out + size;
     s->fixed = false;
     if (wrapping == ST_WRAPPING_ZLIB) {
         /* Method 8, a window of up to 32 KiB, no dictionary, header divisible by 31. */
@@ -246,42 +379,29 @@ bool st_inflater_begin(struct st_inflater *s, enum st_wrapping wrapping, struct 
     return begin_block(s);
 }
 
-enum st_inflated st_inflater_run(struct st_inflater *s)
+static bool run_stream(struct inflater *s, enum st_wrapping wrapping)
 {
-    while (s->inside || !s->last) {
-        if (!s->inside && !begin_block(s))
-            return ST_INFLATE_FAILED;
-        const enum st_inflate_verdict verdict =
-            s->block == ST_INFLATE_STORED ? copy_stored(s) : run_block(s);
-        if (verdict == ST_VERDICT_BAD)
-            return ST_INFLATE_FAILED;
-        if (verdict == ST_VERDICT_NEAR_AN_END)
-            return ST_INFLATE_PAUSED;
-        s->inside = false;
+    for (;;) {
+        if (!(s->block == STORED ? copy_stored(s) : run_block(s)))
+            return false;
+        if (s->last)
+            break;
+        if (!begin_block(s))
+            return false;
     }
-    return s->whole && s->out != s->out_end ? ST_INFLATE_FAILED : ST_INFLATE_FINISHED;
-}
-
-bool st_inflater_sum_is(const struct st_inflater *s, uint32_t adler32)
-{
-    const uint8_t *behind = s->in - s->held / 8;
-    return s->in_end - behind >= 4 && __builtin_bswap32(st_u32(behind)) == adler32;
-}
-
-/* The rest of a stream that has begun, at once. */
-static bool run_whole(struct st_inflater *s, enum st_wrapping wrapping, uint8_t *out, uint64_t size)
-{
-    s->out = s->out_begin = out;
-    s->out_end = out + size;
-    s->whole = true;
-    return st_inflater_run(s) == ST_INFLATE_FINISHED &&
-           (wrapping == ST_WRAPPING_NONE || st_inflater_sum_is(s, st_adler32(1, out, size)));
+    if (s->out != s->out_end)
+        return false;
+    s->in -= s->held / 8;
+    const uint64_t size = (uint64_t)(s->out_end - s->out_begin);
+    return wrapping == ST_WRAPPING_NONE ||
+           (s->in_end - s->in >= 4 &&
+            __builtin_bswap32(st_u32(s->in)) == adler32_of(s->out_begin, size));
 }
 
 bool st_inflate_here(enum st_wrapping wrapping, struct st_bytes in, uint8_t *out, uint64_t size)
 {
-    struct st_inflater s;
-    return st_inflater_begin(&s, wrapping, in) && run_whole(&s, wrapping, out, size);
+    struct inflater s;
+    return begin_stream(&s, wrapping, in, out, size) && run_stream(&s, wrapping);
 }
 
 #if ST_HAVE_DEFLATE
@@ -301,16 +421,18 @@ static bool inflate_by_library(enum st_wrapping wrapping, struct st_bytes in, ui
     return result == LIBDEFLATE_SUCCESS;
 }
 
+/* This file is fast if most steps do the work of two; the first block is representative. */
 bool st_inflate(enum st_wrapping wrapping, struct st_bytes in, uint8_t *out, uint64_t size)
 {
-    enum { WORTH_TABLES = 4096 };
-    struct st_inflater s;
-    if (in.size < WORTH_TABLES)
+    enum { WORTH_LOOKING = 4096 };
+    struct inflater s;
+    if (in.size < WORTH_LOOKING)
         return inflate_by_library(wrapping, in, out, size);
-    if (!st_inflater_begin(&s, wrapping, in))
+    if (!begin_stream(&s, wrapping, in, out, size))
         return false;
-    return s.block == ST_INFLATE_DYNAMIC ? run_whole(&s, wrapping, out, size)
-                                         : inflate_by_library(wrapping, in, out, size);
+    return s.block == DYNAMIC && st_codes_are_paired(&s.codes)
+               ? run_stream(&s, wrapping)
+               : inflate_by_library(wrapping, in, out, size);
 }
 
 #else
