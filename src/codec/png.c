@@ -48,9 +48,9 @@ static void *open_rows(struct st_png_stream *stream, int *status, struct stoker_
     return NULL;
 }
 
-static const char *next_row(void *reader, uint8_t *row, size_t bytes)
+static const char *next_row(void *reader, uint8_t **row, size_t bytes)
 {
-    const int rc = spng_decode_scanline(reader, row, bytes);
+    const int rc = spng_decode_scanline(reader, *row, bytes);
     return rc == 0 || rc == SPNG_EOI ? NULL : what_is_wrong(rc);
 }
 

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "codec/png_file.h"
-#include "codec/png_memory.h"
+#include "codec/png_rows.h"
 #include "codec/to_rgb.h"
 
 #include <string.h>
@@ -69,7 +69,8 @@ static uint32_t count_of(uint32_t size, uint32_t first, uint32_t step)
 }
 
 /* Writes the stored row of a pass, which is row y of the image, to its destination. */
-static void paint(struct painter *p, const struct pass *pass, uint32_t y, uint32_t count)
+static void paint(struct painter *p, const struct pass *pass, const uint8_t *row, uint32_t y,
+                  uint32_t count)
 {
     const struct st_region *r = &p->region;
     uint8_t *to = st_row(&p->out, (int32_t)(y - r->y));
@@ -77,10 +78,10 @@ static void paint(struct painter *p, const struct pass *pass, uint32_t y, uint32
         const uint32_t from = r->x > p->left ? r->x - p->left : 0;
         const uint32_t end = r->x + r->width - p->left < count ? r->x + r->width - p->left : count;
         if (r->x + r->width > p->left && from < end)
-            st_to_rgb(&p->packing, p->row, from, end - from, to + 3 * (size_t)(p->left + from - r->x));
+            st_to_rgb(&p->packing, row, from, end - from, to + 3 * (size_t)(p->left + from - r->x));
         return;
     }
-    st_to_rgb(&p->packing, p->row, 0, count, p->rgb);
+    st_to_rgb(&p->packing, row, 0, count, p->rgb);
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t x = pass->x + i * pass->dx;
         if (x >= r->x && x < r->x + r->width)
@@ -100,11 +101,12 @@ static const char *paint_pass(struct painter *p, const struct st_png_library *li
         const bool below = at >= p->region.y + p->region.height;
         if (below && last && p->png->ends)
             break;
-        const char *wrong = library->row(reader, p->row, bytes);
+        uint8_t *row = p->row;
+        const char *wrong = library->row(reader, &row, bytes);
         if (wrong)
             return wrong;
         if (!below && at >= p->region.y)
-            paint(p, pass, at, columns);
+            paint(p, pass, row, at, columns);
     }
     return NULL;
 }
@@ -141,12 +143,46 @@ static int prepare(struct painter *p, struct st_numbers *numbers, struct st_aren
     return STOKER_OK;
 }
 
+/* The usual file; false if a library has to read it from its beginning. */
+static bool paint_own_rows(struct painter *p, const struct st_png_stream *stream, struct st_arena *arena)
+{
+    struct st_png_rows rows;
+    uint32_t y;
+    const uint64_t bottom = (uint64_t)p->region.y + p->region.height;
+    const uint32_t needed = bottom > p->top ? (uint32_t)(bottom - p->top) : 0;
+    return st_png_rows_open(&rows, p->png, stream, p->packing.bits,
+                            st_packed_size(&p->packing, p->png->frame.width), needed, arena) &&
+           !paint_pass(p, &st_png_rows_library, &rows, all_pixels, true, &y);
+}
+
+static int paint_by_library(struct painter *p, const struct st_png_library *library,
+                            struct st_png_stream *stream, struct stoker_error *err)
+{
+    const struct st_png *png = p->png;
+    int rc = STOKER_OK;
+    void *reader = library->open(stream, &rc, err);
+    if (!reader)
+        return rc;
+    const struct pass *passes = png->interlaced ? adam7 : all_pixels;
+    const uint32_t count = png->interlaced ? 7 : 1;
+    for (uint32_t i = 0; i < count && !rc; i++) {
+        uint32_t y;
+        const char *wrong = paint_pass(p, library, reader, &passes[i], i + 1 == count, &y);
+        if (wrong && png->interlaced)
+            rc = st_fail(err, STOKER_ECORRUPT, "PNG: %s at row %u of %u in pass %u of 7", wrong, y,
+                         png->frame.height, i + 1);
+        else if (wrong)
+            rc = st_fail(err, STOKER_ECORRUPT, "PNG: %s at row %u of %u", wrong, y, png->frame.height);
+    }
+    library->close(reader);
+    return rc;
+}
+
 int st_png_decode(const struct st_png_library *library, struct st_bytes in, const struct st_decode *how,
                   struct st_arena *arena, struct st_view *out, struct stoker_error *err)
 {
     struct st_png png;
     struct st_png_stream stream;
-    struct st_png_memory memory;
     struct painter p = {.png = &png, .region = how->region};
     int rc = st_png_parse(in, &png, err);
     if (!rc)
@@ -154,27 +190,10 @@ int st_png_decode(const struct st_png_library *library, struct st_bytes in, cons
     if (rc)
         return rc;
     st_png_stream_open(&stream, in, &png);
-    void *reader = &memory;
-    const bool at_once =
-        st_png_memory_open(&memory, &png, &stream, p.packing.bits,
-                           st_packed_size(&p.packing, png.frame.width), arena);
-    if (at_once)
-        library = &st_png_memory_rows;
-    else if (!(reader = library->open(&stream, &rc, err)))
-        return rc;
-    const struct pass *passes = png.interlaced ? adam7 : all_pixels;
-    const uint32_t count = png.interlaced ? 7 : 1;
-    for (uint32_t i = 0; i < count && !rc; i++) {
-        uint32_t y;
-        const char *wrong = paint_pass(&p, library, reader, &passes[i], i + 1 == count, &y);
-        if (wrong && png.interlaced)
-            rc = st_fail(err, STOKER_ECORRUPT, "PNG: %s at row %u of %u in pass %u of 7", wrong, y,
-                         png.frame.height, i + 1);
-        else if (wrong)
-            rc = st_fail(err, STOKER_ECORRUPT, "PNG: %s at row %u of %u", wrong, y, png.frame.height);
-    }
-    if (!at_once)
-        library->close(reader);
+    const struct st_arena_mark mark = st_arena_mark(arena);
+    if (!paint_own_rows(&p, &stream, arena))
+        rc = paint_by_library(&p, library, &stream, err);
+    st_arena_rewind(arena, mark);
     *out = p.out;
     return rc;
 }
@@ -184,6 +203,7 @@ int st_png_header(void *state, struct st_bytes in, struct st_header *out, struct
     struct st_png png;
     (void)state;
     const int rc = st_png_parse(in, &png, err);
-    *out = (struct st_header){png.width, png.height, png.orientation, 1, st_png_memory_needs(&png)};
+    *out =
+        (struct st_header){png.width, png.height, png.orientation, 1, st_png_rows_needs(&png, in.size)};
     return rc;
 }

@@ -51,8 +51,9 @@ bool st_png_stream_data(const struct st_png_stream *stream, struct st_arena *are
 struct st_png_library {
     /* NULL on failure, with *status and a message. */
     void *(*open)(struct st_png_stream *stream, int *status, struct stoker_error *err);
-    /* The next row, pass after pass; returns NULL, or what is wrong. */
-    const char *(*row)(void *reader, uint8_t *row, size_t bytes);
+    /* The next row, pass after pass, written to *row or to where *row is made to point; returns NULL, or
+     * what is wrong. */
+    const char *(*row)(void *reader, uint8_t **row, size_t bytes);
     void (*close)(void *reader); /* accepts NULL */
 };
 

@@ -73,13 +73,13 @@ static void *open_rows(struct st_png_stream *stream, int *status, struct stoker_
     return r;
 }
 
-static const char *next_row(void *reader, uint8_t *row, size_t bytes)
+static const char *next_row(void *reader, uint8_t **row, size_t bytes)
 {
     struct reader *r = reader;
     (void)bytes;
     if (setjmp(png_jmpbuf(r->png)))
         return r->wrong;
-    png_read_row(r->png, row, NULL);
+    png_read_row(r->png, *row, NULL);
     return NULL;
 }
 

@@ -22,11 +22,10 @@ static void from_bytes(const struct st_packing *p, const uint8_t *in, uint32_t c
         for (uint32_t i = 0; i < count; i++)
             grey(rgb + 3 * (size_t)i, in[i]);
     } else if (step == 4 && r == 0 && g == 1 && b == 2) {
-        for (uint32_t i = 0; i < count; i++, in += 4, rgb += 3) {
-            rgb[0] = in[0];
-            rgb[1] = in[1];
-            rgb[2] = in[2];
-        }
+        for (uint32_t i = 0; i + 1 < count; i++, in += 4, rgb += 3)
+            memcpy(rgb, in, 4); /* the fourth byte is overwritten by the next pixel */
+        if (count > 0)
+            memcpy(rgb, in, 3);
     } else {
         for (uint32_t i = 0; i < count; i++, in += step, rgb += 3) {
             rgb[0] = in[r];

@@ -1,6 +1,7 @@
 /* PNG: pixels of every colour type and depth from files made here, regions, and refusals with a reason.
  */
 #include "check_codec.h"
+#include "codec/png_filters.h"
 
 extern const struct st_codec st_codec_png;
 
@@ -166,8 +167,48 @@ static void refusals(void)
     check_refused(&st_codec_png, &f, "no valid size", "a width of 0");
 }
 
+/* Vectors undo filters as plain C does, in rows of all small widths, and write nothing else. */
+static void filters(uint32_t pixel)
+{
+    enum { WIDEST = 40, ROOM = ST_PNG_GROUP * (8 * WIDEST + 1) + ST_PNG_SPARE, GUARD = 0xA5 };
+    static uint8_t from[ROOM], above[8 * WIDEST + ST_PNG_SPARE];
+    static uint8_t undone[2][ST_PNG_GROUP * (8 * WIDEST + 2 * ST_PNG_SPARE) + 16];
+    bool same = true;
+    for (uint32_t k = 0; k < 60 * WIDEST && same; k++) {
+        const uint32_t width = 1 + k % WIDEST, values = k / 2 % 3 == 0 ? 256 : k / 2 % 3 == 1 ? 2 : 20;
+        struct st_png_lines l = {.from = from, .row = width * pixel, .pixel = pixel, .above = above};
+        l.stride = l.row + ST_PNG_SPARE;
+        l.count = k % 7 ? ST_PNG_GROUP : 1 + chance(ST_PNG_GROUP);
+        for (size_t i = 0; i < sizeof from; i++)
+            from[i] = (uint8_t)(chance(values) * (values == 2 ? 255 : 1));
+        for (size_t i = 0; i < sizeof above; i++)
+            above[i] = (uint8_t)(chance(2) ? chance(256) : chance(2) * 255);
+        for (uint32_t y = 0; y < l.count; y++)
+            from[y * (l.row + 1)] = (uint8_t)(k % 3 ? chance(ST_PNG_FILTERS) : ST_PNG_PAETH);
+        memset(undone, GUARD, sizeof undone);
+        for (int own = 0; own < 2; own++) {
+            uint8_t *to = undone[own];
+            if (k % 2) { /* the row above is the last one of the group before */
+                l.above = to + (ST_PNG_GROUP - 1) * l.stride;
+                memcpy(to + (ST_PNG_GROUP - 1) * l.stride, above, l.row);
+            }
+            l.to = to;
+            same = same && (own ? st_png_unfilter(&l) : st_png_unfilter_c(&l));
+        }
+        for (uint32_t y = 0; y < l.count; y++)
+            same = same && !memcmp(undone[0] + y * l.stride, undone[1] + y * l.stride, l.row);
+        for (size_t i = l.count * l.stride; i < sizeof *undone && l.count == ST_PNG_GROUP; i++)
+            same = same && undone[1][i] == GUARD;
+        if (!same)
+            note("%u pixels, filters from %u", width, from[0]);
+    }
+    ok(same, "filters of rows with %u bytes a pixel", pixel);
+}
+
 int main(void)
 {
+    for (uint32_t pixel = 1; pixel <= 8; pixel++)
+        filters(pixel);
     kinds();
     orientation();
     refusals();

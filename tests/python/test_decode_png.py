@@ -306,7 +306,48 @@ def test_masks_are_inflated_at_once_or_as_ever():
     check(grey_of(b"\x18\x19" + twice[2:]), "a window of 512 bytes that is too small")
     wrong = bytearray(plain)
     wrong[98 * 20] = 5
-    check_refused(grey_of(zlib.compress(bytes(wrong))), "a filter that does not exist", "row 20")
+    check_refused(grey_of(zlib.compress(bytes(wrong))), "a filter that does not exist", "filter")
+
+
+def filtered(image, filters):
+    """The rows of an array [H, W, C] of bytes, filtered by the numbers in turn."""
+    height, width, channels = image.shape
+    left, above, corner = (numpy.zeros_like(image, dtype=int) for _ in range(3))
+    left[:, 1:], above[1:], corner[1:, 1:] = image[:, :-1], image[:-1], image[:-1, :-1]
+    distance = [abs(above - corner), abs(left - corner), abs(left + above - 2 * corner)]
+    nearest = numpy.where(distance[1] <= distance[2], above, corner)
+    nearest = numpy.where((distance[0] <= distance[1]) & (distance[0] <= distance[2]), left, nearest)
+    predictions = [0 * left, left, above, (left + above) // 2, nearest]
+    out = bytearray()
+    for y in range(height):
+        number = filters[y % len(filters)]
+        out.append(number)
+        out += ((image[y] - predictions[number][y]) % 256).astype(numpy.uint8).tobytes()
+    return bytes(out)
+
+
+@pytest.mark.parametrize("colour,channels", [(0, 1), (4, 2), (2, 3), (6, 4)])
+def test_photographs_pass_through_the_window(colour, channels):
+    """Larger than the window of the inflated stream, deflated in all ways, and damaged near its end."""
+    rng = numpy.random.default_rng(12)
+    width, height = 203, 1400 // channels
+    noise = rng.integers(-3, 4, (height, width, channels))
+    image = (numpy.cumsum(noise, 0) + numpy.arange(width)[None, :, None] // 3).clip(0, 255).astype(numpy.uint8)
+    for n, filters in enumerate([(4,), (1, 4, 3, 2, 0), (1,), (3, 4)]):
+        plain = filtered(image, filters)
+        for level, strategy in [(6, zlib.Z_FILTERED), (1, zlib.Z_RLE), (0, 0), (6, zlib.Z_FIXED)]:
+            if n and level != 6:
+                continue
+            deflate = zlib.compressobj(level, zlib.DEFLATED, 15, 9, strategy)
+            body = deflate.compress(plain) + deflate.flush()
+            start = SIGNATURE + header(width, height, 8, colour)
+            pieces = b"".join(chunk(b"IDAT", body[i : i + 8192]) for i in range(0, len(body), 8192))
+            check(start + pieces + chunk(b"IEND"), f"filters {filters}, level {level}", n)
+    check_refused(start + chunk(b"IDAT", body[:-1] + b"?") + chunk(b"IEND"), "Adler-32", "row")
+    check_refused(start + chunk(b"IDAT", body[:-90]) + chunk(b"IEND"), "the end is missing", "row")
+    wrong = bytearray(plain)
+    wrong[(width * channels + 1) * (height - 11)] = 5
+    check_refused(start + chunk(b"IDAT", zlib.compress(bytes(wrong))) + chunk(b"IEND"), "a filter", "filter")
 
 
 def test_masks_of_large_areas():
