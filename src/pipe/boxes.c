@@ -80,7 +80,7 @@ static int move_boxes(struct st_targets *of, uint32_t column, struct st_boxes *b
 static int count_points(struct st_boxes *boxes, const struct st_piece *piece, struct st_arena *arena,
                         struct stoker_error *err)
 {
-    if (piece->ndim != 2 || boxes->points > UINT32_MAX)
+    if (piece->ndim != 2 || boxes->points != (uint64_t)piece->shape[0] || boxes->points > UINT32_MAX)
         return 0;
     boxes->which = st_arena_take(arena, (boxes->points + 1) * sizeof *boxes->which);
     if (!boxes->which)

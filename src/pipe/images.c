@@ -23,12 +23,15 @@ static int finish(struct st_targets *of, struct st_image *image, struct st_piece
     to.layout = to.array ? to.layout : STOKER_LAYOUT_NCHW; /* columns have no strides */
     const int32_t width = st_image_width(image), height = st_image_height(image);
     const int64_t channels = to.channels;
-    const uint64_t pixels = (uint64_t)width * (uint64_t)height; /* 31 + 31 bits */
-    const uint64_t bytes = pixels * (uint64_t)channels * to.element;
+    enum { SLACK = 64 }; /* bytes behind the last row */
+    uint64_t bytes = 0;
+    if (!ST_PRODUCT(&bytes, (uint64_t)width, (uint64_t)height, (uint64_t)channels, to.element) ||
+        bytes > INT64_MAX - SLACK)
+        return st_fail(err, STOKER_ENOMEM, "no memory for an image of %d x %d", width, height);
     struct st_place place = {.width = width, .height = height};
     struct st_erases erases;
     int rc = st_steps_erases(of->pipe, &to, of->rng_key, image, &erases, err);
-    if (!rc && !(place.data = st_arena_take(&of->work->arena, bytes)))
+    if (!rc && !(place.data = st_arena_take(&of->work->arena, bytes + SLACK)))
         rc = st_fail(err, STOKER_ENOMEM, "no memory for an image of %d x %d", width, height);
     if (!rc)
         rc = st_steps_finish(image, &to, erases, &place, err);

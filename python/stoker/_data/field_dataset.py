@@ -31,10 +31,10 @@ class FieldDataset(EngineDataset):
         if transforms is not None:
             self._check_joint(transform, transforms)
         self.is_joint = transforms is not None
-        self._check_names(transforms if self.is_joint else transform)
         self._undecoded: tuple[_ext.Dataset, _ext.Dataset | None] | None = None  # made of the first one
         super().__init__(transforms if self.is_joint else transform)
         transform = self.transform
+        self._check_names()
         fields, kind = self._engine().fields, worked_on(engine_text(transform) or "")
         if transform is not None and first_of(fields, kind) is None:
             raise ValueError(
@@ -58,12 +58,13 @@ class FieldDataset(EngineDataset):
         if not callable(transforms):
             raise TypeError(f"transforms={transforms!r} is neither a transform nor a function")
 
-    def _check_names(self, transform: Any) -> None:
-        """Raise if a pipeline of Albumentations has more images or masks than the dataset names."""
+    def _check_names(self) -> None:
+        """Raise if a pipeline of Albumentations has more images or masks than the dataset names, and there are such fields."""
+        transform = self.transform
         kinds = list((getattr(transform, "additional_targets", None) or {}).values())
-        if library_of(transform) != "albumentations" or not kinds:
-            return
         names = (self._masks or "").split(",") if self._masks else []
+        if library_of(transform) != "albumentations" or not kinds or self._kinds().count(IMAGE) - 1 <= len(names):
+            return
         images = sum(name.endswith(IMAGE_SUFFIX) for name in names)
         for kind, named, most in (("image", images, 0), ("mask", len(names) - images, 1)):
             if kinds.count(kind) + most > max(named, most):
