@@ -1010,7 +1010,9 @@ STOKER_API void stoker_gpu_watch_close(struct stoker_gpu_watch *watch);
  * file that is grey, or an array uint8 [H, W]. "mask=floored" is resized as torch resizes tensors: pixel
  * x comes from x * in / out, rounded down, in the place of Pillow's nearest. "mask=wide" has the numbers of
  * PNGs with 16 bits, too, and becomes int32 [H, W]. One of another size than the image, in colours, or with
- * numbers above 255 is a bad sample.
+ * numbers above 255 is a bad sample. "name=image" is another image of the same size, which becomes what
+ * the first one does, with the same draws: its column has the finished images' type, [C, H, W] (with the
+ * op to_array [H, W, C]).
  *
  * `boxes` names fields of boxes, separated by commas, each followed by the fields that have a value for
  * each box: "boxes+labels+area". Boxes are arrays float32 [N, 4]: left, top, right and bottom, in
@@ -1022,7 +1024,9 @@ STOKER_API void stoker_gpu_watch_close(struct stoker_gpu_watch *watch);
  * resize leaves fractions out. They become xyxy in pixels, or what the op convert_bounding_box_format
  * says. Where a map turns boxes, each becomes the one around its four
  * corners. "joints=points" are key points, float32 [..., 2] or [..., 3]: x, y and visibility. They may
- * also belong to boxes: "boxes+labels+joints=points".
+ * also belong to boxes: "boxes+labels+joints=points". Those that do not may have values, too,
+ * "points=points+names": behind the op begin_points, filter_points and what covers pixels remove key
+ * points [N, 2] or [N, 3] with their values.
  */
 
 /* [Boxes]

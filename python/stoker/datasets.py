@@ -26,7 +26,7 @@ from ._data.base import Classes, EngineDataset
 from ._data.compound import Concat, Mix, Subset
 from ._data.detection import CocoDetection, VOCDetection, YOLODetection
 from ._data.field_dataset import FieldDataset
-from ._data.masks import Cityscapes, ImageMaskFolder, OxfordIIITPet, VOCSegmentation
+from ._data.masks import Cityscapes, ImageMaskFolder, ImagePairs, OxfordIIITPet, VOCSegmentation
 
 __all__ = [
     "HDF5",
@@ -41,6 +41,7 @@ __all__ = [
     "ImageBytes",
     "ImageFolder",
     "ImageMaskFolder",
+    "ImagePairs",
     "Manifest",
     "Mix",
     "Npy",

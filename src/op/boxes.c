@@ -149,6 +149,24 @@ void st_boxes_keep(struct st_boxes *boxes, uint64_t place, uint64_t k)
     boxes->which[place] = boxes->which[k];
 }
 
+void st_points_keep(struct st_boxes *boxes, uint64_t place, uint64_t k)
+{
+    memmove(boxes->point + place * boxes->each, boxes->point + k * boxes->each,
+            boxes->each * sizeof *boxes->point);
+    boxes->which[place] = boxes->which[k];
+}
+
+void st_points_filter(struct st_boxes *boxes, int32_t width, int32_t height)
+{
+    uint64_t kept = 0;
+    for (uint64_t k = 0; k < boxes->points; k++) {
+        const float *at = boxes->point + k * boxes->each;
+        if (at[0] >= 0 && at[0] < (float)width && at[1] >= 0 && at[1] < (float)height)
+            st_points_keep(boxes, kept++, k);
+    }
+    boxes->points = kept;
+}
+
 static bool is_sane(const float *box, float side_least, float area_least, float width, float height)
 {
     const float across = box[2] - box[0], down = box[3] - box[1];

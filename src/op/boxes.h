@@ -12,7 +12,8 @@
 
 struct st_boxes {
     float (*box)[4]; /* left, top, right, bottom, in pixels */
-    uint32_t *which; /* the number that each had at first: some may be removed */
+    uint32_t *which; /* the number that each had at first: some may be removed. Of key points, if there
+                        are no boxes; NULL: key points stay */
     uint64_t count;
     enum st_box_format format; /* that they get at the end */
     bool relative; /* they get it as fractions of the image's sides */
@@ -22,6 +23,7 @@ struct st_boxes {
     float *point;
     uint64_t points;
     uint32_t each;
+    bool seen; /* key points that are outside of the image, or covered, are removed */
 };
 
 extern const char *const st_box_format_words[]; /* xyxy, xywh, cxcywh; ends with NULL */
@@ -47,6 +49,10 @@ void st_boxes_map(struct st_boxes *boxes, void (*move)(const void *by, const flo
 /* Each key point is moved by `move`. */
 void st_points_map(struct st_boxes *boxes,
                    void (*move)(const void *by, const float from[2], float to[2]), const void *by);
+/* Removes key points that are outside of an image of this size, and NaN. */
+void st_points_filter(struct st_boxes *boxes, int32_t width, int32_t height);
+/* Key point `k` takes place `place`, up to which all are kept. */
+void st_points_keep(struct st_boxes *boxes, uint64_t place, uint64_t k);
 /* Box `k` takes place `place`, up to which all are kept. */
 void st_boxes_keep(struct st_boxes *boxes, uint64_t place, uint64_t k);
 /* What boxes need in order to stay, in pixels; see filter_boxes. */

@@ -16,7 +16,7 @@
     X(random_zoom_out) X(elastic_transform) X(cv_affine) X(cv_perspective) \
     X(cv_elastic) X(cv_grid_distortion) X(cv_optical_distortion) X(drop_holes) X(drop_grid) \
     X(sanitize_bounding_boxes) X(clamp_bounding_boxes) X(convert_bounding_box_format) \
-    X(begin_boxes) X(filter_boxes) \
+    X(begin_boxes) X(filter_boxes) X(begin_points) X(filter_points) \
     X(random_turn) X(pad) X(pad_if_needed) X(color_jitter) X(grayscale) \
     X(random_grayscale) X(gaussian_blur) X(pillow_blur) X(jpeg) X(random_erasing) \
     X(random_invert) X(random_posterize) X(random_solarize) \

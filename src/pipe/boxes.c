@@ -35,27 +35,33 @@ static int take_boxes(struct st_boxes *out, const struct st_piece *piece, struct
     return 0;
 }
 
-/* Leaves the values of the boxes that are left. */
+/* Those of `had` boxes or key points that are left. */
+struct left {
+    const char *what;
+    uint64_t had, count;
+    const uint32_t *which; /* [count]; NULL if all are left */
+};
+
+/* Leaves the values of those that are left. */
 static int choose_values(const struct st_targets *of, const struct st_field *field,
-                         struct st_piece *piece, uint64_t had, const struct st_boxes *boxes,
-                         struct stoker_error *err)
+                         struct st_piece *piece, const struct left *left, struct stoker_error *err)
 {
-    if (piece->ndim < 1 || (uint64_t)piece->shape[0] != had)
+    if (piece->ndim < 1 || (uint64_t)piece->shape[0] != left->had)
         return st_fail(err, STOKER_ECORRUPT,
-                       "there are %llu boxes, but the field %s has %lld values: one for each is needed",
-                       (unsigned long long)had, field->name,
+                       "there are %llu %s, but the field %s has %lld values: one for each is needed",
+                       (unsigned long long)left->had, left->what, field->name,
                        (long long)(piece->ndim < 1 ? 1 : piece->shape[0]));
-    if (boxes->count == had)
+    if (left->count == left->had)
         return 0;
-    const size_t each = piece->bytes.size / had; /* some were removed, so there were some */
-    uint8_t *out = st_arena_take(&of->work->arena, boxes->count * each + 1);
+    const size_t each = piece->bytes.size / left->had; /* some were removed, so there were some */
+    uint8_t *out = st_arena_take(&of->work->arena, left->count * each + 1);
     if (!out)
-        return st_fail(err, STOKER_ENOMEM, "no memory for the values of %llu boxes",
-                       (unsigned long long)boxes->count);
-    for (uint64_t k = 0; k < boxes->count; k++)
-        memcpy(out + k * each, piece->bytes.data + boxes->which[k] * each, each);
-    piece->bytes = (struct st_bytes){out, boxes->count * each};
-    piece->shape[0] = (int64_t)boxes->count;
+        return st_fail(err, STOKER_ENOMEM, "no memory for the values of %llu %s",
+                       (unsigned long long)left->count, left->what);
+    for (uint64_t k = 0; k < left->count; k++)
+        memcpy(out + k * each, piece->bytes.data + left->which[k] * each, each);
+    piece->bytes = (struct st_bytes){out, left->count * each};
+    piece->shape[0] = (int64_t)left->count;
     return 0;
 }
 
@@ -70,8 +76,24 @@ static int move_boxes(struct st_targets *of, uint32_t column, struct st_boxes *b
     return st_target_move(of, image, err);
 }
 
-static int move_points(struct st_targets *of, uint32_t column, struct st_piece *piece,
-                       struct stoker_error *err)
+/* Key points that belong to no boxes can be removed one by one if each is a row, [N, 2] or [N, 3]. */
+static int count_points(struct st_boxes *boxes, const struct st_piece *piece, struct st_arena *arena,
+                        struct stoker_error *err)
+{
+    if (piece->ndim != 2 || boxes->points != (uint64_t)piece->shape[0] || boxes->points > UINT32_MAX)
+        return 0;
+    boxes->which = st_arena_take(arena, (boxes->points + 1) * sizeof *boxes->which);
+    if (!boxes->which)
+        return st_fail(err, STOKER_ENOMEM, "no memory for %llu key points",
+                       (unsigned long long)boxes->points);
+    for (uint32_t k = 0; k < boxes->points; k++)
+        boxes->which[k] = k;
+    return 0;
+}
+
+/* `alone`: they belong to no boxes. */
+static int move_points(struct st_targets *of, uint32_t column, struct st_piece *piece, bool alone,
+                       struct st_boxes *boxes, struct stoker_error *err)
 {
     struct st_image image;
     const int32_t last = piece->ndim - 1;
@@ -86,9 +108,34 @@ static int move_points(struct st_targets *of, uint32_t column, struct st_piece *
     if (piece->bytes.size)
         memcpy(at, piece->bytes.data, piece->bytes.size);
     piece->bytes.data = (const uint8_t *)at;
-    struct st_boxes boxes = {
+    *boxes = (struct st_boxes){
         .point = at, .points = piece->bytes.size / (each * sizeof(float)), .each = (uint32_t)each};
-    return move_boxes(of, column, &boxes, &image, err);
+    const int rc = alone ? count_points(boxes, piece, &of->work->arena, err) : 0;
+    return rc ? rc : move_boxes(of, column, boxes, &image, err);
+}
+
+/* Key points that belong to no boxes, and what belongs to them. */
+static int make_points(struct st_targets *of, uint32_t column, struct st_piece *pieces,
+                       struct stoker_error *err)
+{
+    const struct st_columns_plan *plan = of->plan;
+    struct st_piece *piece = &pieces[plan->column[column].field];
+    struct st_boxes boxes;
+    int rc = move_points(of, column, piece, true, &boxes, err);
+    if (rc)
+        return rc;
+    struct left left = {.what = "key points", .had = (uint64_t)piece->shape[0]};
+    left.count = boxes.which ? boxes.points : left.had;
+    left.which = boxes.which;
+    for (uint32_t k = 0; !rc && k < plan->count; k++)
+        if (plan->column[k].target == ST_TARGET_OF_BOXES && plan->column[k].boxes == column)
+            rc = choose_values(of, &plan->field[plan->column[k].field], &pieces[plan->column[k].field],
+                               &left, err);
+    if (rc || !boxes.which)
+        return rc;
+    piece->bytes.size = boxes.points * boxes.each * sizeof *boxes.point;
+    piece->shape[0] = (int64_t)boxes.points;
+    return 0;
 }
 
 int st_boxes_make(struct st_targets *of, uint32_t column, struct st_piece *pieces,
@@ -96,15 +143,17 @@ int st_boxes_make(struct st_targets *of, uint32_t column, struct st_piece *piece
 {
     const struct st_columns_plan *plan = of->plan;
     struct st_piece *piece = &pieces[plan->column[column].field];
-    struct st_boxes boxes = {.whole = plan->column[column].whole};
+    struct st_boxes boxes = {.whole = plan->column[column].whole}, points;
     struct st_image image;
     if (plan->column[column].points)
-        return move_points(of, column, piece, err);
+        return make_points(of, column, pieces, err);
     int rc = take_boxes(&boxes, piece, &of->work->arena, err);
     if (rc)
         return rc;
-    const uint64_t had = boxes.count;
+    struct left left = {.what = "boxes", .had = boxes.count};
     rc = move_boxes(of, column, &boxes, &image, err);
+    left.count = boxes.count;
+    left.which = boxes.which;
     for (uint32_t k = 0; !rc && k < plan->count; k++) {
         if (plan->column[k].target != ST_TARGET_OF_BOXES || plan->column[k].boxes != column)
             continue;
@@ -112,11 +161,11 @@ int st_boxes_make(struct st_targets *of, uint32_t column, struct st_piece *piece
         const struct st_field *field = &plan->field[plan->column[k].field];
         of->field = values->table ? plan->column[k].field : of->field;
         if (plan->column[k].points)
-            rc = move_points(of, k, values, err);
+            rc = move_points(of, k, values, false, &points, err);
         if (!rc)
             rc = values->table ? st_drawn_objects(of, values, &boxes, st_image_width(&image),
                                                   st_image_height(&image), err)
-                               : choose_values(of, field, values, had, &boxes, err);
+                               : choose_values(of, field, values, &left, err);
     }
     if (rc)
         return rc;

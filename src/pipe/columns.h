@@ -14,7 +14,7 @@ enum st_columns_type {
 };
 
 /* Columns that are moved like the image: see targets.h. */
-enum st_target { ST_TARGET_NONE, ST_TARGET_MASK, ST_TARGET_BOXES, ST_TARGET_OF_BOXES };
+enum st_target { ST_TARGET_NONE, ST_TARGET_IMAGE, ST_TARGET_MASK, ST_TARGET_BOXES, ST_TARGET_OF_BOXES };
 
 /* How the fields of a dataset become columns; the same for all slots. */
 struct st_columns_plan {
@@ -24,6 +24,7 @@ struct st_columns_plan {
     int32_t image, label; /* their field indices; -1: none. `image` may be a sound */
     uint32_t count;       /* columns */
     bool targets;         /* some of them are targets */
+    enum stoker_dtype image_dtype; /* of finished images */
     uint32_t guide;       /* 1 + the column by which steps choose: it is made first; 0: none */
     struct {
         uint32_t field;

@@ -372,7 +372,7 @@ int st_loader_open(struct stoker_loader **out, struct stoker_dataset *data, stru
         rc =
             st_columns_plan(&loader->columns, data, pipe->sounds ? ST_FIELD_AUDIO : ST_FIELD_IMAGE, err);
     if (!rc)
-        rc = st_targets_plan(&loader->columns, pipe, opt->masks, opt->boxes, err);
+        rc = st_targets_plan(&loader->columns, pipe, loader->finish.dtype, opt->masks, opt->boxes, err);
     if (!rc)
         rc = st_loader_place(loader, devices, err);
     st_tuning_plan_prefetch(loader, opt->prefetch == 0);

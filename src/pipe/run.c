@@ -107,7 +107,8 @@ static int split(struct st_worker *worker, struct st_bytes bytes, uint64_t sampl
     if (!rc && plan->targets)
         rc = st_targets_make(&(struct st_targets){.work = &worker->work,
                                                   .plan = plan,
-                                                  .steps = &loader->pipe->steps,
+                                                  .pipe = loader->pipe,
+                                                  .finish = &loader->finish,
                                                   .rng_key = rng_key,
                                                   .exif_rotate = loader->opt.exif_rotate},
                              pieces, err);

@@ -12,7 +12,8 @@
 struct st_targets {
     struct st_work *work;
     const struct st_columns_plan *plan;
-    const struct st_steps *steps;
+    const struct stoker_pipeline *pipe;
+    const struct st_finish *finish; /* of images */
     const struct st_rng_key *rng_key;
     bool exif_rotate;
     int32_t width, height; /* of the image; set by st_targets_make */
@@ -23,7 +24,7 @@ struct st_targets {
 /* Runs the image's steps on a target. */
 static inline int st_target_move(struct st_targets *of, struct st_image *image, struct stoker_error *err)
 {
-    const int rc = st_steps_run(of->steps, of->rng_key, image, err);
+    const int rc = st_steps_run(&of->pipe->steps, of->rng_key, image, err);
     of->step_failed = st_steps_at_fault(rc);
     return rc;
 }

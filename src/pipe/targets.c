@@ -6,6 +6,7 @@
 
 #include "op/boxes.h"
 #include "pipe/boxes.h"
+#include "pipe/images.h"
 #include "pipe/masks.h"
 #include "source/fields/field_list.h"
 
@@ -64,6 +65,7 @@ static int add_mask(struct st_columns_plan *plan, struct name name, struct stoke
 {
     uint32_t k = 0;
     const bool floored = take_suffix(&name, "=floored"), wide = take_suffix(&name, "=wide");
+    const bool image = take_suffix(&name, "=image");
     const int rc = find_column(plan, "masks", name, &k, err);
     if (rc)
         return rc;
@@ -72,10 +74,15 @@ static int add_mask(struct st_columns_plan *plan, struct name name, struct stoke
         return st_fail(err, STOKER_EINVAL,
                        "masks: the field %s is of type %s; a mask is an encoded image, or uint8 [H, W]",
                        field->name, st_field_kind_name(field->kind));
-    plan->column[k].target = ST_TARGET_MASK;
+    if (image && (floored || wide || field->drawn))
+        return st_fail(err, STOKER_EINVAL, "masks: the field %s is both a mask and an image",
+                       field->name);
+    plan->column[k].target = image ? ST_TARGET_IMAGE : ST_TARGET_MASK;
     plan->column[k].floored = floored;
     plan->column[k].wide = wide;
-    plan->column[k].dtype = wide ? STOKER_DTYPE_I32 : STOKER_DTYPE_U8;
+    plan->column[k].dtype = (int32_t)(image  ? plan->image_dtype
+                                      : wide ? STOKER_DTYPE_I32
+                                             : STOKER_DTYPE_U8);
     plan->column[k].each = 0; /* it gets the size of the finished image */
     plan->targets = true;
     return 0;
@@ -138,12 +145,14 @@ static int add_of_boxes(struct st_columns_plan *plan, struct name name, uint32_t
     if (plan->column[k].target)
         return st_fail(err, STOKER_EINVAL, "boxes: the field %s is named twice", field->name);
     const bool boxes = *first == UINT32_MAX;
-    if (!boxes && (plan->column[*first].points || (stored.relative && !stored.points) || stored.whole ||
+    const bool of_points = !boxes && plan->column[*first].points;
+    if (!boxes && ((of_points && stored.points) || (stored.relative && !stored.points) || stored.whole ||
                    stored.format))
         return st_fail(err, STOKER_EINVAL,
-                       "boxes: the field %s comes after '+': it belongs to boxes, and is none itself",
+                       "boxes: the field %s comes after '+': it belongs to boxes or key points, and is "
+                       "none itself",
                        field->name);
-    if (field->drawn && (boxes || stored.points))
+    if (field->drawn && (boxes || of_points || stored.points))
         return st_fail(err, STOKER_EINVAL,
                        "boxes: the field %s has masks of objects: it comes after their boxes and '+'",
                        field->name);
@@ -233,14 +242,16 @@ static int check_followable(const struct st_steps *steps, struct stoker_error *e
     return rc;
 }
 
-int st_targets_plan(struct st_columns_plan *plan, const struct stoker_pipeline *pipe, const char *masks,
-                    const char *boxes, struct stoker_error *err)
+int st_targets_plan(struct st_columns_plan *plan, const struct stoker_pipeline *pipe,
+                    enum stoker_dtype image_dtype, const char *masks, const char *boxes,
+                    struct stoker_error *err)
 {
     masks = masks ? masks : "";
     boxes = boxes ? boxes : "";
     if ((*masks || *boxes) && (pipe->sounds || plan->image < 0))
         return st_fail(err, STOKER_EINVAL, "%s: the samples have no image that they could follow",
                        *masks ? "masks" : "boxes");
+    plan->image_dtype = image_dtype;
     int rc = *masks || *boxes ? check_followable(&pipe->steps, err) : 0;
     if (!rc)
         rc = each_name(plan, masks, add_mask, err);
@@ -278,7 +289,9 @@ static int make_target(struct st_targets *of, uint32_t column, struct st_piece *
     const struct st_columns_plan *plan = of->plan;
     const uint32_t which = of->field = plan->column[column].field;
     int rc = 0;
-    if (plan->column[column].target == ST_TARGET_MASK)
+    if (plan->column[column].target == ST_TARGET_IMAGE)
+        rc = st_image_target_make(of, &pieces[which], err);
+    else if (plan->column[column].target == ST_TARGET_MASK)
         rc = st_mask_make(of, column, &pieces[which], err);
     else if (plan->column[column].target == ST_TARGET_BOXES)
         rc = st_boxes_make(of, column, pieces, err);

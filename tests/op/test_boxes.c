@@ -192,8 +192,38 @@ static void crops_by_boxes(void)
     line_free(&line);
 }
 
+/* Key points that are not seen are removed; those of objects cannot be. */
+static void seen_points(void)
+{
+    struct op_line line;
+    struct stoker_error err = {0};
+    struct st_rng rng = {0};
+    float point[] = {5, 5, 1, 49.5f, 5, 2, 5, 49, 3, 0, 0, 4, NAN, 5, 5}, outside[] = {20, 50};
+    uint32_t which[] = {0, 1, 2, 3, 4};
+    struct st_boxes points = {.point = point, .points = 5, .each = 3, .which = which};
+    struct st_boxes of_objects = {.point = outside, .points = 1, .each = 2}, far = of_objects;
+    far.which = which;
+    ok(line_open(&line, "begin_points;crop x=1 y=0 width=48 height=50;filter_points;drop_grid cells=1,1 ratio=0.5 shift=0,0"),
+       "key points that are not seen");
+    struct st_image image = image_with(&points, 50, 50);
+    for (uint32_t k = 0; k < line.count; k++) {
+        const int rc = line.op[k]->run(line.self[k], &rng, &image, &err);
+        ok(!rc, "%s: %llu key points", line.op[k]->name, (unsigned long long)points.points);
+    }
+    ok(points.points == 1 && which[0] == 2 && point[0] == 4 && point[1] == 49 && point[2] == 3,
+       "one is left, with its values");
+    image = image_with(&of_objects, 50, 50);
+    ok(line.op[0]->run(line.self[0], &rng, &image, &err) == STOKER_EINVAL, "%s", err.message);
+    image = image_with(&far, 50, 50);
+    ok(line.op[0]->run(line.self[0], &rng, &image, &err) == STOKER_EINVAL, "%s", err.message);
+    ok(!line.op[2]->run(line.self[2], &rng, &image, &err) && far.points == 1, "without begin_points none is removed");
+    line_free(&line);
+    st_arena_free(&work.arena);
+}
+
 int main(void)
 {
+    seen_points();
     crops_by_boxes();
     whole_numbers();
     primitives();

@@ -109,6 +109,37 @@ static void by_anyone(const char *text, bool parts)
        epochs, (unsigned)hardware.images);
 }
 
+/* A second image, which is the first one again, becomes the same. */
+static void second_images(enum stoker_layout layout, bool on_device)
+{
+    struct stoker_loader_options opt = harness_options(BATCH, 2);
+    struct stoker_error err = {0};
+    const struct stoker_batch *batch;
+    uint32_t equal = 0;
+    struct stoker_item *const kept = masks;
+    masks = items;
+    opt.masks = "mask=image";
+    opt.layout = layout;
+    struct stoker_loader *loader =
+        open_pairs(on_device ? &hardware_devices : NULL,
+                   "random_crop(size=24); random_horizontal_flip; color_jitter(brightness=0.5); to_tensor; "
+                   "normalize(mean=[0.5,0.4,0.3], std=[0.1,0.2,0.3]); random_erasing(p=1, value=random)", &opt, &err);
+    ok(loader != NULL, "a loader of two images for each sample %s", err.message);
+    st_loader_start(loader, NULL, 0, NULL);
+    while (loader && !st_loader_next(loader, &batch, NULL)) {
+        const struct stoker_column *column = batch->columns[0];
+        const uint64_t bytes = (uint64_t)batch->count * 3 * CROP * CROP * sizeof(float);
+        const bool fits = column->dtype == STOKER_DTYPE_F32 && column->ndim == 4 && column->shape[1] == 3 &&
+                          column->shape[2] == CROP && column->shape[3] == CROP;
+        equal += fits && (layout != STOKER_LAYOUT_NCHW || on_device || !memcmp(column->data, batch->images.data, bytes))
+                     ? batch->count : 0;
+        st_batch_release(batch, NULL);
+    }
+    st_loader_close(loader);
+    masks = kept;
+    ok(equal == COUNT, "%u of %u second images are right", equal, (unsigned)COUNT);
+}
+
 static void refusals(void)
 {
     struct stoker_loader_options opt = harness_options(BATCH, 1);
@@ -116,6 +147,10 @@ static void refusals(void)
     opt.masks = "mask,none";
     ok(!open_pairs(NULL, "to_tensor", &opt, &err) && strstr(err.message, "no field is named \"none\"; there are image, mask"),
        "%s", err.message);
+    opt.masks = "mask=wide=image";
+    ok(!open_pairs(NULL, "to_tensor", &opt, &err) && strstr(err.message, "no field is named"), "%s", err.message);
+    opt.masks = "mask=image=wide";
+    ok(!open_pairs(NULL, "to_tensor", &opt, &err) && strstr(err.message, "both a mask and an image"), "%s", err.message);
     opt.masks = "image";
     ok(!open_pairs(NULL, "to_tensor", &opt, &err) && strstr(err.message, "is the first image"), "%s", err.message);
     opt.masks = "";
@@ -135,6 +170,9 @@ int main(void)
     by_anyone("random_crop(size=24); random_horizontal_flip; color_jitter(brightness=0.5); to_tensor", true);
     by_anyone("random_crop(size=24); random_horizontal_flip; random_rotation(degrees=40); random_vertical_flip; "
               "rand_augment(num_ops=3, magnitude=20, mask_fill=9); to_tensor", false);
+    second_images(STOKER_LAYOUT_NCHW, false);
+    second_images(STOKER_LAYOUT_NHWC, false);
+    second_images(STOKER_LAYOUT_NCHW, true);
     refusals();
     test_items_free(items, COUNT);
     test_items_free(masks, COUNT);

@@ -73,6 +73,7 @@ LIMITS = {
     "ratio": {"max_accept_ratio": 2.5},
     "coco": {"format": "coco", "clip": True, "filter_invalid_bboxes": True},
     "yolo": {"format": "yolo", "clip": True, "filter_invalid_bboxes": True},
+    "only at the end": {"check_each_transform": False, "min_visibility": 0.3},
     "fractions": {"format": "albumentations", "clip": True, "filter_invalid_bboxes": True},
 }
 
@@ -131,7 +132,7 @@ def test_boxes_are_albumentations(shard, name, limits):
         assert labels.tolist() == np.asarray(wanted["labels"]).astype(int).tolist(), sample["image"].shape
         assert close(boxes.numpy(), wanted["bboxes"])
         left += len(labels)
-    assert left > 5 or limits in ("area", "visible")
+    assert left > 5 or limits in ("area", "visible", "only at the end")
 
 
 @pytest.mark.parametrize("name", STEPS)
@@ -144,6 +145,70 @@ def test_key_points_are_albumentations(shard, name):
         # SmallestMaxSize and LongestMaxSize scale points by the factor, the engine by the rounded sizes.
         near = {"sizes": 3, "letterbox": 1}.get(name, 1e-3)
         assert np.allclose(points.numpy().reshape(-1, 2), np.asarray(wanted).reshape(-1, 2), rtol=0, atol=near)
+
+
+HOLE = A.GridDropout(0.5, random_offset=False, holes_number_xy=(1, 1), shift_xy=(13, 9), p=1)
+REMOVING = STEPS | {
+    "holes": [HOLE],
+    "holes and turns": [A.Transpose(p=1), HOLE, A.CenterCrop(40, 35), A.HorizontalFlip(p=1)],
+    "held crops": [A.OneOf([A.Sequential([A.Crop(5, 3, 30, 33), A.Pad(60)], p=1)], p=1)],
+}
+POINTS = ("png", "points.npy", "names.npy")
+
+
+@pytest.fixture(scope="module")
+def points(tmp_path_factory):
+    """Images with key points in them that have names and, in a third column, numbers of their own."""
+    rng = np.random.default_rng(23)
+    given = []
+    for k in range(16):
+        height, width = map(int, rng.integers(40, 110, 2))
+        at = (rng.uniform(0, 1, (5 * (k % 5), 3)) * [width, height, 9]).astype(np.float32)
+        image = rng.integers(0, 256, (height, width, 3), np.uint8)
+        given.append({"image": image, "keypoints": at, "names": rng.integers(0, 99, len(at))})
+    samples = [(png(one["image"]), npy(one["keypoints"]), npy(one["names"])) for one in given]
+    return write(tmp_path_factory.mktemp("points") / "a.tar", samples, POINTS), given
+
+
+@pytest.mark.parametrize("each", [True, False])
+@pytest.mark.parametrize("name", REMOVING)
+def test_key_points_that_are_not_seen_are_removed_with_their_labels(points, name, each):
+    path, given = points
+    params = A.KeypointParams("xy", label_fields=["names"], check_each_transform=each)
+    pipeline = A.Compose([*REMOVING[name], ToTensorV2()], keypoint_params=params)
+    removed = 0
+    for (_, at, names), sample in zip(
+        rows(path, pipeline, POINTS, keypoints={"points.npy": ["names.npy"]}), given, strict=True
+    ):
+        if name in ("sizes", "letterbox"):  # these scale points by a factor, the engine by the rounded sizes
+            assert len(at) == len(names) <= len(sample["names"])
+            continue
+        wanted = pipeline(**sample)
+        assert names.tolist() == np.asarray(wanted["names"]).astype(int).tolist()
+        assert np.allclose(at.numpy(), np.asarray(wanted["keypoints"]).reshape(-1, 3), rtol=0, atol=1e-3)
+        removed += len(sample["names"]) - len(names)
+    assert removed > 0 or name in ("flips", "pad", "pad sides", "resize", "sizes", "letterbox", "whole perspective", "cut perspective")
+
+
+def test_key_points_that_cannot_be_removed_are_an_error(tmp_path, points):
+    pipeline = A.Compose([A.HorizontalFlip(p=1), ToTensorV2()], keypoint_params=A.KeypointParams("xy"))
+    image = png(np.zeros((20, 30, 3), np.uint8))
+    for name, array, message in (
+        ("of objects", np.ones((2, 3, 2), np.float32), "stay together.*remove_invisible=False"),
+        ("outside", np.array([[3, 4], [30, 2]], np.float32), "key point 1, at 30, 2, is outside of the image of 30 x 20"),
+        ("above", np.array([[3, -0.5]], np.float32), "key point 0, at 3, -0.5, is outside"),
+    ):
+        path = write(tmp_path / f"{name}.tar", [(image, npy(array))], POINTS[:2])
+        with pytest.raises(stoker.StokerError, match=message) as error:
+            rows(path, pipeline, POINTS[:2], keypoints="points.npy")
+        assert f"{name}.tar" in str(error.value)
+    path = write(tmp_path / "labels.tar", [(image, npy(np.ones((2, 2), np.float32)), npy(np.arange(3)))], POINTS)
+    with pytest.raises(stoker.StokerError, match="there are 2 key points, but the field names.npy has 3 values"):
+        rows(path, pipeline, POINTS, keypoints={"points.npy": ["names.npy"]})
+    with pytest.raises(TypeError, match="give a list of names"):
+        rows(path, pipeline, POINTS, keypoints={"points.npy": "names.npy"})
+    with pytest.raises(ValueError, match="name them there"):
+        rows(path, pipeline, POINTS, boxes={"b": ["points.npy"]}, keypoints={"points.npy": ["names.npy"]})
 
 
 DRAWN = {
@@ -407,9 +472,8 @@ def test_what_the_engine_does_not_do_to_boxes_stays_in_python(tmp_path, step, wh
 @pytest.mark.parametrize(
     "options, why",
     [
-        ({"bbox_params": A.BboxParams("coco", check_each_transform=False)}, "check_each_transform=False"),
-        ({"keypoint_params": A.KeypointParams("xy")}, "remove_invisible=False"),
-        ({"keypoint_params": A.KeypointParams("xya", remove_invisible=False)}, "format='xy'"),
+        ({"keypoint_params": A.KeypointParams("xya", remove_invisible=False)}, "format='xya' is not 'xy'"),
+        ({"keypoint_params": A.KeypointParams("yx")}, "format='yx' is not 'xy'"),
     ],
 )
 def test_params_that_the_engine_lacks_are_said(options, why):

@@ -188,6 +188,10 @@ def test_a_bad_image_is_replaced(tree, tmp_path):
         (lambda about: about["annotations"][2].update(bbox=[3e38, 2, 3e38, 4]), "annotation 102 .*too large"),
         (lambda about: about["annotations"][2].update(area=-1e300), "annotation 102 .*too large"),
         (lambda about: about.pop("images"), "not in COCO's format"),
+        (lambda about: about["images"][1].pop("id"), "an image has no 'id', at byte"),
+        (lambda about: about["images"][1].pop("file_name"), "an image has no 'file_name', at byte"),
+        (lambda about: about["images"][1].update(id="x"), "the 'id' of an image is not a whole number"),
+        (lambda about: about["annotations"][2].pop("image_id"), "an annotation has no 'image_id', at byte"),
     ],
 )  # fmt: skip
 def test_coco_files_with_faults(tree, change, message):
@@ -207,6 +211,16 @@ def test_a_category_that_the_file_does_not_list(tree):
     assert 55 in np.concatenate([labels for _, _, labels, *_ in stoker.datasets.CocoDetection(tree[0], other)])
     with pytest.raises(stoker.StokerError, match="annotation 100 has the category 55"):
         stoker.datasets.CocoDetection(tree[0], other, contiguous=True)
+
+
+def test_annotations_of_images_that_are_not_listed_are_nobodys(tree):
+    about = json.loads(tree[1].read_text())
+    about["annotations"].append({**about["annotations"][0], "id": 9999, "image_id": 123456})
+    other = tree[1].with_name("unknown.json")
+    other.write_text(json.dumps(about))
+    got, wanted = (stoker.datasets.CocoDetection(tree[0], path) for path in (other, tree[1]))
+    assert len(got) == len(wanted)
+    assert all(np.array_equal(got[k][1], wanted[k][1]) for k in range(len(wanted)))
 
 
 def test_coco_without_annotations_or_files(tree, tmp_path):

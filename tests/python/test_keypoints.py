@@ -160,8 +160,8 @@ def test_names_that_are_no_key_points(shard):
     for named, message in (
         ({"keypoints": "none"}, 'no field is named "none"'),
         ({"boxes": "boxes.npy", "keypoints": "boxes.npy"}, "named twice"),
-        ({"boxes": "points.npy=points+labels.npy"}, "it belongs to boxes, and is none itself"),
-        ({"boxes": "boxes.npy+points.npy=xywh"}, "it belongs to boxes, and is none itself"),
+        ({"boxes": "points.npy=points+labels.npy=points"}, "it belongs to boxes or key points, and is none itself"),
+        ({"boxes": "boxes.npy+points.npy=xywh"}, "it belongs to boxes or key points, and is none itself"),
     ):
         with pytest.raises(stoker.StokerError, match=message):
             stoker.DataLoader(stoker.datasets.WebDataset(path, FIELDS, T.ToTensor(), **named), 2)

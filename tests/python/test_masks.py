@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import tarfile
+import zlib
 
 import numpy as np
 import pytest
@@ -265,6 +266,34 @@ def test_bad_masks(tmp_path, make, message, on_error):
     assert message in loader.bad_samples()[0]["reason"] or "2.png" in loader.bad_samples()[0]["reason"]
     found = sorted(int(mask.max()) for mask in masks)
     assert found == ([0, 1, 2, 4] if on_error == "replace" else found) and 3 not in found
+
+
+def test_a_palette_with_fewer_colours_than_numbers(tmp_path):
+    """Numbers are what the file has, as with Pillow, whatever the palette lists."""
+    array = np.random.default_rng(8).integers(0, 256, (12, 10), np.uint8)
+    save(tmp_path, "0", array)
+    path = tmp_path / "masks" / "0.png"
+    whole = io.BytesIO()
+    as_palette(array).save(whole, "PNG")
+    data = whole.getvalue()
+    at = data.index(b"PLTE") - 4
+    size = int.from_bytes(data[at : at + 4], "big")
+    short = b"PLTE" + data[at + 8 : at + 14]
+    path.write_bytes(data[:at] + (6).to_bytes(4, "big") + short + zlib.crc32(short).to_bytes(4, "big") + data[at + 12 + size :])
+    assert np.array_equal(np.asarray(Image.open(path)), array)
+    flipped = T.Compose([T.RandomHorizontalFlip(1.0), T.ToTensor()])
+    data = stoker.datasets.ImageMaskFolder(tmp_path / "images", tmp_path / "masks", flipped)
+    assert np.array_equal(data[0][1], array[:, ::-1])
+
+
+def test_images_of_one_pixel(tmp_path):
+    save(tmp_path, "0", np.full((1, 1), 77, np.uint8))
+    steps = [T.RandomResizedCrop(3), T.RandomRotation(9, "nearest"), T.RandomPerspective(0.5, 1.0), T.RandomHorizontalFlip(), T.ToTensor()]
+    data = stoker.datasets.ImageMaskFolder(tmp_path / "images", tmp_path / "masks", T.Compose(steps))
+    image, mask = data[0]
+    assert tuple(image.shape) == (3, 3, 3) and mask.shape == (3, 3) and set(mask.ravel().tolist()) <= {0, 77}
+    with pytest.raises(stoker.StokerError, match=r"random_crop.*0\.png|0\.png.*random_crop"):
+        stoker.datasets.ImageMaskFolder(tmp_path / "images", tmp_path / "masks", T.Compose([T.RandomCrop(2), T.ToTensor()]))[0]
 
 
 def upside_down(image):

@@ -82,10 +82,13 @@ class WebDataset(_Unlabelled):
               memory.
             - `masks`: the names of fields that are masks, images of class numbers. They are moved like the first image,
               and become uint8 [height, width]; in a dict with the type "int32", PNGs of 16 bits become int32.
+            - `images`: the names of further images of the sample's size, such as the right one of a pair. They become what
+              the first one does, with the same draws.
             - `boxes`: the name of a field that has boxes, float32 [n, 4] (left, top, right, bottom, in pixels), which are moved
               like the first image; or a dict of such names, each with a list of the fields that have a value for each box.
             - `keypoints`: the names of fields that have key points, float32 [..., 2] (x, y) or [..., 3] (x, y, visibility), which
-              are moved like the first image; those that `boxes` names for a field of boxes are removed with these.
+              are moved like the first image; those that `boxes` names for a field of boxes are removed with these. Or a dict of
+              such names, each with a list of the fields that have a value for each key point of [n, 2] or [n, 3].
             - `box_format`: how boxes are stored, if not so: "xywh" (left, top, width, height) or "cxcywh" (centre, width,
               height), or one of these after "relative_" if they are fractions of the image's width and height, as YOLO's
               "relative_cxcywh" are. They become left, top, right and bottom in pixels.

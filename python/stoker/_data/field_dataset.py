@@ -10,10 +10,13 @@ from typing import Any
 import numpy as np
 
 from .. import _ext
+from .._base.tensors import torch_if_installed
+from .._steps.base import gives_array, library_of
 from .._steps.single import as_pnm
 from .base import EngineDataset, opened
 from .dicts import Dicts, format_after
 from .fields import IMAGE, first_of, pixels_of, sample, worked_on
+from .file_options import IMAGE_SUFFIX
 from .in_python import engine_text
 from .joint import Joint, joint_of
 
@@ -31,6 +34,7 @@ class FieldDataset(EngineDataset):
         self._undecoded: tuple[_ext.Dataset, _ext.Dataset | None] | None = None  # made of the first one
         super().__init__(transforms if self.is_joint else transform)
         transform = self.transform
+        self._check_names()
         fields, kind = self._engine().fields, worked_on(engine_text(transform) or "")
         if transform is not None and first_of(fields, kind) is None:
             raise ValueError(
@@ -54,9 +58,28 @@ class FieldDataset(EngineDataset):
         if not callable(transforms):
             raise TypeError(f"transforms={transforms!r} is neither a transform nor a function")
 
+    def _check_names(self) -> None:
+        """Raise if a pipeline of Albumentations has more images or masks than the dataset names, and there are such fields."""
+        transform = self.transform
+        kinds = list((getattr(transform, "additional_targets", None) or {}).values())
+        names = (self._masks or "").split(",") if self._masks else []
+        if library_of(transform) != "albumentations" or not kinds or self._kinds().count(IMAGE) - 1 <= len(names):
+            return
+        images = sum(name.endswith(IMAGE_SUFFIX) for name in names)
+        for kind, named, most in (("image", images, 0), ("mask", len(names) - images, 1)):
+            if kinds.count(kind) + most > max(named, most):
+                raise ValueError(
+                    f"additional_targets={transform.additional_targets!r} has more {kind}s than the dataset: name fields in {kind}s="
+                )
+
     def _text(self) -> str | None:
         text = super()._text()
         if text is None and (self._masks or self._boxes) is not None and not self.is_joint:
+            if IMAGE_SUFFIX in (self._masks or ""):
+                raise NotImplementedError(
+                    f"transform={self.transform!r} has a step that the engine does not have, and several images only follow "
+                    "steps of the engine: remove that step, or leave out images="
+                )
             what = "mask" if self._masks else "boxes"
             raise NotImplementedError(
                 f"transform={self.transform!r} has a step that the engine does not have. As transform= it would get the "
@@ -67,6 +90,8 @@ class FieldDataset(EngineDataset):
     def _python_call(self) -> Any:
         if not self.is_joint:
             return super()._python_call()
+        if IMAGE_SUFFIX in (self._masks or ""):
+            raise NotImplementedError("transforms= has steps of your own, and several images only follow steps of the engine")
         return joint_of(self.transform, self._masks, self._boxes, self._of_objects)
 
     def _subset(self, indices: Sequence[int]) -> _ext.Dataset:
@@ -106,7 +131,20 @@ class FieldDataset(EngineDataset):
         if text is None:
             return self._sample_in_python(index)
         batch = self._batch_of(index, text, interleaved=self.transform is None and not text)
-        return sample(self._engine(), batch, text, self._image(batch, text))
+        values = sample(self._engine(), batch, text, self._image(batch, text))
+        return self._with_images(values, text) if IMAGE_SUFFIX in (self._masks or "") else values
+
+    def _with_images(self, values: tuple[Any, ...], text: str) -> tuple[Any, ...]:
+        """Return a sample whose further images are in the form of its first one."""
+        names = {name.removesuffix(IMAGE_SUFFIX) for name in (self._masks or "").split(",") if name.endswith(IMAGE_SUFFIX)}
+        torch = None if gives_array(text) else torch_if_installed()
+        out = dict(zip(self.field_types, values, strict=True))
+        for name in names:
+            if self.transform is None:
+                out[name] = np.ascontiguousarray(out[name].transpose(1, 2, 0))
+            elif torch is not None:
+                out[name] = torch.from_numpy(out[name])
+        return tuple(out.values())
 
     def _sample_in_python(self, index: int) -> tuple[Any, ...]:
         engine, encoded = self._engine(), self._encoded()

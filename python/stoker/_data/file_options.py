@@ -20,8 +20,9 @@ class Where(TypedDict, total=False):
     connections: int  # the most connections to servers at once; by default 256
     max_memory: int  # the most bytes of archives that must be unpacked as a whole; by default a quarter of the memory
     masks: str | Sequence[str] | Mapping[str, Any]  # the fields that are masks, perhaps with their types
+    images: str | Sequence[str]  # further images that become what the first one does, with the same draws
     boxes: str | Mapping[str, Sequence[str]]  # the same for boxes, with the fields that have a value for each
-    keypoints: str | Sequence[str]  # the same for key points, float32 [..., 2] or [..., 3]
+    keypoints: str | Sequence[str] | Mapping[str, Sequence[str]]  # the same for key points, float32 [..., 2] or [..., 3]
     box_format: Any  # how they are stored: "xyxy", "xywh", "cxcywh", "relative_cxcywh", ...; torchvision's too
     transforms: Any  # in place of transform, for images with their masks and boxes
 
@@ -36,16 +37,22 @@ def joined(paths: Any) -> str:
     return "::".join(_folder(path) for path in ([paths] if one else paths))
 
 
+IMAGE_SUFFIX = "=image"  # of a name among those of masks: an image
+
+
 def masks_text(where: Where) -> str | None:
     """Return the names of masks in the engine's notation.
 
     >>> masks_text({"masks": ["a.png", "b.png"]}), masks_text({"masks": {"a.png": "int32", "b.png": "uint8"}})
     ('a.png,b.png', 'a.png=wide,b.png')
+    >>> masks_text({"masks": "a.png", "images": "right.jpg"})
+    'a.png,right.jpg=image'
     """
-    given = where.get("masks")
-    if isinstance(given, Mapping):
-        return ",".join(name + wide_suffix(dtype) for name, dtype in given.items()) or None
-    return ",".join([given] if isinstance(given, str) else given) if given else None
+    given, images = where.get("masks") or (), where.get("images") or ()
+    images = [images] if isinstance(images, str) else images
+    given = [given] if isinstance(given, str) else given
+    suffixes = {name: wide_suffix(dtype) for name, dtype in given.items()} if isinstance(given, Mapping) else dict.fromkeys(given, "")
+    return ",".join([*(name + suffix for name, suffix in suffixes.items()), *(f"{name}{IMAGE_SUFFIX}" for name in images)]) or None
 
 
 def wide_suffix(dtype: Any) -> str:
@@ -76,19 +83,27 @@ def boxes_text(where: Where) -> str | None:
     'boxes=xywh+labels'
     >>> boxes_text({"boxes": {"boxes": ["joints"]}, "keypoints": ["joints", "centre"]})
     'boxes+joints=points,centre=points'
+    >>> boxes_text({"keypoints": {"joints": ["names"]}})
+    'joints=points+names'
     """
-    given, points = where.get("boxes"), where.get("keypoints") or ()
-    points = [points] if isinstance(points, str) else list(points)
+    given, of_points = where.get("boxes"), where.get("keypoints") or ()
+    if not isinstance(of_points, Mapping):
+        of_points = dict.fromkeys([of_points] if isinstance(of_points, str) else of_points, ())
+    points = list(of_points)
     if not given and where.get("box_format") is not None:
         raise ValueError(f"box_format={where['box_format']!r} says how boxes are stored: name their field with boxes=")
     suffix = _box_suffix(where.get("box_format"))
     groups: Mapping[str, Sequence[str]] = dict.fromkeys(given.split(","), ()) if isinstance(given, str) else given or {}
-    for name, others in groups.items():
-        if isinstance(others, str):
-            raise TypeError(f"boxes={given!r}: give a list of names for {name!r}, not a str")
+    for option, given_for in (("boxes", groups), ("keypoints", of_points)):
+        for name, others in given_for.items():
+            if isinstance(others, str):
+                raise TypeError(f"{option}={where[option]!r}: give a list of names for {name!r}, not a str")  # type: ignore[literal-required]
     of_boxes = {other for others in groups.values() for other in others}
+    for name in of_boxes & of_points.keys():
+        if of_points[name]:
+            raise ValueError(f"keypoints: {name!r} belongs to boxes, and so do its values {list(of_points[name])}: name them there")
     texts = ["+".join([name + suffix, *(_as_points(other, points) for other in others)]) for name, others in groups.items()]
-    texts += [f"{name}=points" for name in points if name not in of_boxes]
+    texts += ["+".join([f"{name}=points", *of_points[name]]) for name in points if name not in of_boxes]
     return ",".join(texts) or None
 
 

@@ -7,10 +7,10 @@ import os
 from typing import Any, Literal
 
 from .base import Classes
-from .file_options import wide_suffix
+from .file_options import IMAGE_SUFFIX, wide_suffix
 from .pairs import Pairs, voc_folder
 
-__all__ = ["Cityscapes", "ImageMaskFolder", "OxfordIIITPet", "VOCSegmentation"]
+__all__ = ["Cityscapes", "ImageMaskFolder", "ImagePairs", "OxfordIIITPet", "VOCSegmentation"]
 
 
 class _Masks(Pairs):
@@ -80,6 +80,40 @@ class ImageMaskFolder(_Masks):
     ) -> None:
         self._masks = f"mask{wide_suffix(dtype)}"
         super().__init__(images, masks, transform, transforms, suffix=suffix)
+
+
+class ImagePairs(Pairs):
+    """Pairs of images of one size in two folders, such as left and right, before and after, or with noise and without it,
+    with the same names but for the extension.
+
+    A sample is (first, second). Both become what the transform makes of them, with the same draws.
+
+    Args:
+        first: The folder of the first images, which may have folders in it.
+        second: The folder of the others.
+        transform: One of stoker.transforms, torchvision's, timm's or Albumentations'.
+        suffix: What the names of the second images have before the extension, such as "_after".
+
+    Raises:
+        FileNotFoundError: A folder does not exist.
+        StokerError: Images lack their second ones; the message names the first of them.
+        NotImplementedError: `transform` has a step that the engine does not have.
+
+    >>> from PIL import Image
+    >>> for folder in ("left", "right"):
+    ...     os.makedirs(folder, exist_ok=True)
+    ...     Image.new("RGB", (64, 48), (9, 8, 7)).save(f"{folder}/0.png")
+    >>> data = stoker.datasets.ImagePairs("left", "right", T.Compose([T.RandomCrop(32), T.ColorJitter(0.4), T.ToTensor()]))
+    >>> left, right = data[0]
+    >>> tuple(left.shape), bool((left == right).all())
+    ((3, 32, 32), True)
+    """
+
+    _layout = "stems"
+    _masks = f"mask{IMAGE_SUFFIX}"
+
+    def __init__(self, first: Any, second: Any, transform: Any = None, *, suffix: str = "") -> None:
+        super().__init__(first, second, transform, suffix=suffix)
 
 
 class VOCSegmentation(_Masks):

@@ -194,33 +194,39 @@ class _Boxes:
     def __init__(self, t: Any) -> None:
         self.before: list[Transform] = []
         self.behind: list[Transform] = []
-        self.end: list[Transform] = []
+        self._filters: list[Transform] = []
+        self._format: list[Transform] = []
         given = dict(getattr(t, "processors", None) or {})
         boxes, points = given.pop("bboxes", None), given.pop("keypoints", None)
         if given:
             raise cannot(t, f"it has targets of other kinds: {', '.join(map(str, given))}")
         if points is not None:
-            self._check_points(t, points.params)
+            self._read_points(t, points.params)
         if boxes is not None:
             self._read(t, boxes.params)
+        self.end = [*self._filters, *self._format]
 
     def _read(self, t: Any, params: Any) -> None:
         if params.format not in _BOX_FORMATS:
             raise cannot(t, f"bbox_params: the engine does not know format={params.format!r}")
-        if not is_on(params, "check_each_transform"):
-            raise cannot(t, "bbox_params: check_each_transform=False")
         begin = {"clip": is_on(params, "clip"), "remove_invalid": is_on(params, "filter_invalid_bboxes")}
         limits = {name: number(params, name, 0, 1e9) for name in ("min_area", "min_width", "min_height")}
         ratio = None if params.max_accept_ratio is None else number(params, "max_accept_ratio", 1, 1e9)
         visible = number(params, "min_visibility", 0, 1)
-        self.before = [EngineOp("begin_boxes", **begin)]
-        self.behind = [EngineOp("filter_boxes", **limits, min_visibility=visible, max_ratio=ratio)]
-        self.end = [*self.behind, *_BOX_FORMATS[params.format]]
+        self._add(params, EngineOp("begin_boxes", **begin), EngineOp("filter_boxes", **limits, min_visibility=visible, max_ratio=ratio))
+        self._format = _BOX_FORMATS[params.format]
 
-    @staticmethod
-    def _check_points(t: Any, params: Any) -> None:
-        if params.format != "xy" or is_on(params, "remove_invisible"):
-            raise cannot(t, "keypoint_params: the engine keeps all key points: format='xy' with remove_invisible=False")
+    def _read_points(self, t: Any, params: Any) -> None:
+        if params.format != "xy":
+            raise cannot(t, f"keypoint_params: format={params.format!r} is not 'xy'")
+        if is_on(params, "remove_invisible"):
+            self._add(params, EngineOp("begin_points"), EngineOp("filter_points"))
+
+    def _add(self, params: Any, begin: Transform, remove: Transform) -> None:
+        self.before.append(begin)
+        self._filters.append(remove)
+        if is_on(params, "check_each_transform"):
+            self.behind.append(remove)
 
 
 # What makes them of left, top, right, bottom.

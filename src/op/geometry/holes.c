@@ -23,7 +23,7 @@ int st_holes_plan(const struct st_hole_fill *fill, const struct st_shape *shape,
 bool st_holes_have_work(const struct st_hole_fill *fill, const struct st_image *image)
 {
     if (image->boxes)
-        return image->boxes->count > 0;
+        return image->boxes->count > 0 || (image->boxes->seen && image->boxes->points > 0);
     return !image->numbers || fill->mask_fill >= 0;
 }
 
@@ -104,6 +104,26 @@ static int hide_boxes(struct st_image *image, const struct st_hole_fill *limits,
     return STOKER_OK;
 }
 
+static bool is_hidden(const float at[2], const struct st_region *holes, uint64_t count)
+{
+    for (uint64_t k = 0; k < count; k++) {
+        const struct st_region *hole = &holes[k];
+        if (at[0] >= (float)hole->x && at[0] < (float)(hole->x + hole->width) &&
+            at[1] >= (float)hole->y && at[1] < (float)(hole->y + hole->height))
+            return true;
+    }
+    return false;
+}
+
+static void hide_points(struct st_boxes *boxes, const struct st_region *holes, uint64_t count)
+{
+    uint64_t kept = 0;
+    for (uint64_t k = 0; k < boxes->points; k++)
+        if (!is_hidden(boxes->point + k * boxes->each, holes, count))
+            st_points_keep(boxes, kept++, k);
+    boxes->points = kept;
+}
+
 /* ---- pixels -------------------------------------------------------------------------------------- */
 
 static void draw_pixel(struct st_rng *rng, uint8_t pixel[CHANNELS])
@@ -148,6 +168,8 @@ int st_image_drop(struct st_image *image, struct st_rng *rng, const struct st_ho
 {
     struct st_view pixels;
     uint8_t value[CHANNELS];
+    if (image->boxes && image->boxes->seen)
+        hide_points(image->boxes, holes, count);
     if (image->boxes)
         return hide_boxes(image, fill, holes, count, err);
     const int rc = st_image_pixels(image, true, false, &pixels, err);

@@ -42,11 +42,11 @@ extern const char *const st_hole_fill_words[];
 /* Checks them, and that pixels can be computed here. */
 int st_holes_plan(const struct st_hole_fill *fill, const struct st_shape *shape,
                   const struct st_finish_spec *finish, const char *op, struct stoker_error *err);
-/* Whether there are pixels to be overwritten, or boxes that holes may hide. Key points stay. */
+/* Whether there are pixels to be overwritten, or boxes and key points that holes may hide. */
 bool st_holes_have_work(const struct st_hole_fill *fill, const struct st_image *image);
 /* Overwrites the holes, which lie inside of the image, and have all been drawn: those of a mask are the
  * same, and have no colours. Boxes become those around their pixels outside of holes, in whole pixels;
- * those with too few are removed. */
+ * those with too few are removed. So are key points in holes, behind begin_points. */
 int st_image_drop(struct st_image *image, struct st_rng *rng, const struct st_hole_fill *fill,
                   const struct st_region *holes, uint64_t count, struct stoker_error *err);
 
