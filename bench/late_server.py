@@ -4,12 +4,13 @@
     with late_server(path, milliseconds) as url: ...
 
 It knows GET and HEAD with one range, and keeps connections. Forked processes share the port, so that it is no
-bottleneck on machines with many CPUs.
+bottleneck on machines with many CPUs. Requests with "?one-at-a-time" queue for their turn.
 """
 
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
 import os
 import re
 import signal
@@ -44,7 +45,7 @@ def _answer(link: socket.socket, head: bytes, fd: int, size: int) -> bool:
     return True
 
 
-def _serve(link: socket.socket, fd: int, size: int, late: float) -> None:
+def _serve(link: socket.socket, fd: int, size: int, late: float, one: contextlib.AbstractContextManager) -> None:
     link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     data = b""
     with link, contextlib.suppress(OSError):
@@ -55,29 +56,30 @@ def _serve(link: socket.socket, fd: int, size: int, late: float) -> None:
                     return
                 data += more
             head, data = data.split(b"\r\n\r\n", 1)
-            time.sleep(late)
+            with one if b"?one-at-a-time " in head.partition(b"\r\n")[0] else contextlib.nullcontext():
+                time.sleep(late)
             if not _answer(link, head + b"\r\n", fd, size):
                 return
 
 
-def _run(listener: socket.socket, path: str, late: float) -> None:
+def _run(listener: socket.socket, path: str, late: float, one: contextlib.AbstractContextManager) -> None:
     fd, size = os.open(path, os.O_RDONLY), os.stat(path).st_size
     while True:
         link, _ = listener.accept()
-        threading.Thread(target=_serve, args=(link, fd, size, late), daemon=True).start()
+        threading.Thread(target=_serve, args=(link, fd, size, late, one), daemon=True).start()
 
 
 @contextlib.contextmanager
 def late_server(path: str | os.PathLike, milliseconds: float, processes: int = 4) -> Iterator[str]:
     """The URL of the file at `path`, while the server runs."""
     listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
-    children = []
+    children, one = [], multiprocessing.get_context("fork").Lock()
     for _ in range(processes):
         child = os.fork()
         if child == 0:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             try:
-                _run(listener, os.fspath(path), milliseconds / 1e3)
+                _run(listener, os.fspath(path), milliseconds / 1e3, one)
             finally:
                 os._exit(0)
         children.append(child)

@@ -16,7 +16,8 @@ if [[ " $* " == *" --traceml "* ]] && [ ! -x "$TRACEML/bin/traceml" ]; then
     say "fetching TraceML into build/faults/traceml"
     uv venv --quiet --python "$VENV/bin/python" "$TRACEML"
     version=$(PYTHONPATH=tests/faults "$VENV/bin/python" -c 'from run_faults import TRACEML_VERSION as v; print(v)')
-    uv pip install --quiet --python "$TRACEML/bin/python" "traceml-ai==$version"
+    # compiled now: its aggregator must be ready 15 s after its start
+    uv pip install --quiet --compile-bytecode --python "$TRACEML/bin/python" "traceml-ai==$version"
     site='import sysconfig; print(sysconfig.get_path("purelib"))'
     "$VENV/bin/python" -c "$site" >"$("$TRACEML/bin/python" -c "$site")/borrowed-torch.pth"
 fi

@@ -66,6 +66,8 @@ def _end_job(job, done: bool):
             if wanted and (READ + place == DECODE or READ + place == TRANSFORM and not job.reduced):
                 lost = int(_discarded(job, READ + place, wanted) * part)
                 events.append((DISCARDED, start, lost, READ + place, 0))
+                if READ + place == TRANSFORM and (TRANSFORM, -1) in job.sizes:
+                    events.append((REDUCED, start, int(_reduced(job) * part), 0, 0))
     if job.all_cpu:  # threads of OpenMP, MKL and the like, which spin between two pieces of work
         helpers = time.process_time_ns() - job.all_cpu - (cpu - job.cpu)
         if helpers > dur >> 4:

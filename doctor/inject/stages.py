@@ -145,14 +145,14 @@ def _is_cut(data, out) -> bool:
 
 @_guarded
 def _note_size(job: _Job, kind: int, ns: int, data, out) -> None:
-    """Notes how much data this call worked on. A transform that returns less than it gets is needed for that."""
+    """Notes how much data this call worked on. A transform that returns less than it gets is needed for that: -1."""
     data = data[0] if type(data) in (tuple, list) and data else data  # (image, target), (sound, rate)
     out = out[0] if type(out) in (tuple, list) and out else out
     before, after = _elements(data), _elements(out)
     if kind == DECODE:
         before = after or before
     elif 0 < after < before:
-        before = 0
+        before = -1
         try:
             job.reduced = job.reduced or not _is_cut(data, out)
         except Exception:
@@ -178,6 +178,12 @@ def _discarded(job: _Job, kind: int, wanted: int) -> float:
             whole += ns
             lost += ns * (1 - wanted / elements) if elements > wanted else 0
     return lost / whole if whole > 0 else 0.0
+
+
+def _reduced(job: _Job) -> float:
+    """Share of the time of the transforms that went into making images smaller."""
+    whole = sum(ns for (stage, _), ns in job.sizes.items() if stage == TRANSFORM)
+    return job.sizes.get((TRANSFORM, -1), 0) / whole if whole > 0 else 0.0
 
 
 _steps: dict = {}  # id of a Compose -> (the object, its steps, a copy whose steps are timed)

@@ -16,7 +16,7 @@ class _Recipe:
         self.kind, self.dataset, self.batch_size = type(loader), loader.dataset, loader.batch_size
         self.batched = loader.batch_size is not None or getattr(loader, "batch_sampler", None) is not None
         self.collate_fn, self.worker_init_fn = loader.collate_fn, getattr(loader, "worker_init_fn", None)
-        self.workers = loader.num_workers
+        self.workers, self.pinned = loader.num_workers, bool(loader.pin_memory)
         self.iterable = isinstance(loader.dataset, sys.modules["torch.utils.data"].IterableDataset)
         self.drawn, self.used = 0, deque(maxlen=_TRIED)  # batches drawn for training; the last samples of them
 
@@ -149,6 +149,8 @@ def _tried(recipe) -> list:
     ours = stoker.DataLoader(recipe.dataset, num_workers=recipe.workers or "auto", **arguments)
     plan = "engine" if ours._native is not None else "python" if ours._gathered() is None else "rows"
     lines = [f"plan {plan}", f"workers {ours.num_workers if plan != 'rows' else 0}"]
+    if plan == "engine" and recipe.pinned and not stoker._engine.device_batches.refused(None):
+        lines += ["device cuda"]  # which is not tried: the GPU is the program's
     if plan == "python":
         lines += [f"why {' '.join(str(ours._why_python[0]).split())}"[:480]]
     if plan != "engine":

@@ -71,6 +71,7 @@ struct dr_tried {
     const char *plan; /* how Stoker's loader makes them: "engine", "rows", "python"; NULL: not known */
     const char *why;  /* why not in the engine; NULL */
     const char *error; /* why nothing was measured; NULL */
+    bool on_gpu;       /* with a GPU, that loader would make the batches there, which was not tried */
     double samples;    /* made in both ways; 0: none */
     double workers;    /* of that loader */
     double torch_cpu, stoker_cpu; /* CPU seconds per sample */
@@ -128,6 +129,7 @@ struct dr_facts {
     double stage_share[DR_STAGES];                 /* share of batch_mean */
     double discarded[DR_STAGES]; /* part of `stage` spent on elements that the samples do not contain in
                                     the end */
+    double reduced; /* part of the transforms spent on making images smaller */
     double opens_per_sample, bytes_per_open;
     double slowest_share;    /* mean of (time of the slowest sample / time of the batch) */
     double pin, pin_bytes;   /* seconds and bytes per batch */

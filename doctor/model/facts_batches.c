@@ -18,7 +18,7 @@ struct tally {
     struct made *made;
     uint32_t count;
     double samples, opens, opened_bytes, opens_sized, shared_cpu, helpers;
-    double opening, opening_cpu, openings;
+    double opening, opening_cpu, openings, reduced;
     double wall[DR_STAGES], cpu[DR_STAGES], discarded[DR_STAGES];
     bool seen[DR_STAGES], sized[DR_STAGES], opened;
     struct dr_sum slowest;
@@ -50,6 +50,9 @@ static void tally_event(struct tally *tally, const struct dr_event *event, const
             tally->sized[event->a - DR_READ] = true;
             tally->discarded[event->a - DR_READ] += seconds;
         }
+        break;
+    case DR_REDUCED:
+        tally->reduced += seconds;
         break;
     case DR_SHARED:
         tally->shared_cpu += event->b / 1e6;
@@ -115,6 +118,7 @@ static void stages(struct dr_facts *facts, const struct tally *tally)
     for (int k = 0; k < DR_STAGES; k++)
         facts->stage_share[k] = dr_share(facts->stage[k], facts->batch_mean);
     facts->put = facts->stage[DR_STAGE_PUT];
+    facts->reduced = fmin(tally->reduced / tally->count, facts->stage[DR_STAGE_TRANSFORM]);
 }
 
 static void pinning(struct dr_part *part)

@@ -84,6 +84,7 @@ void dr_facts_tried(struct dr_part *part)
         tried->plan = plan;
         tried->error = error;
         tried->why = said(process, loader, "why");
+        tried->on_gpu = part->facts->has_gpu && said(process, loader, "device");
         tried->workers = dr_said_number(process, name);
         collect(&measured, process, loader);
         compare(tried, &measured);

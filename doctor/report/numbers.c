@@ -82,6 +82,7 @@ const struct dr_number dr_fact_numbers[] = {
     FACT(worker_children, "", "processes of the workers, on average"),
     FACT(workers_alike, "", "workers whose first samples are those of another one"),
     FACT(workers_random, "", "workers whose random numbers begin as those of another one"),
+    FACT(reduced, "s", "making images smaller, part of the transforms, per batch"),
     FACT(opening, "s", "opening archives and databases, per batch"),
     FACT(opening_cpu, "s", "CPU time of that"),
     FACT(openings_per_sample, "", "archives and databases opened per sample"),

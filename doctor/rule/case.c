@@ -407,14 +407,20 @@ bool dr_gain_by_size(const struct dr_case *c, struct dr_finding *out, enum dr_st
         return false;
     }
     struct left most = all_left(), expected = most, least = most;
-    /* What is decoded smaller is also transformed smaller. Of the transform that reduces it, it is not
-     * known how much of its time depends on the size: at best all. */
+    /* What is decoded smaller is also transformed smaller, and what reduces it has less to do: at best
+     * all of the transforms depend on the size. */
     if (stage == DR_STAGE_DECODE) {
-        const double later = dr_known(known) ? known : 0;
-        expected.of[DR_STAGE_TRANSFORM] = 1 - later;
+        const double whole = c->facts->stage[DR_STAGE_TRANSFORM], later = dr_known(known) ? known : 0;
+        const double reducing = dr_above(c->facts->reduced, 0) ? share * c->facts->reduced / whole : 0;
+        expected.of[DR_STAGE_TRANSFORM] = 1 - fmin(later + reducing, 1);
+        most.of[DR_STAGE_TRANSFORM] = 1 - 0.5 * fmin(later + reducing, 1);
         least.of[DR_STAGE_TRANSFORM] = 1 - fmax(share, later);
+        expected.of[stage] = fmin(DR_STORED_LARGER * (1 - share), 1);
+        most.of[stage] = fmin(DR_DECODE_FIXED + 2 * expected.of[stage], 1);
+    } else {
+        expected.of[stage] = 1 - share, most.of[stage] = 1 - share / 2;
     }
-    most.of[stage] = 1 - share / 2, expected.of[stage] = 1 - share, least.of[stage] = 0;
+    least.of[stage] = 0;
     gain_by_left(c, out, &most, &expected, &least);
     char more[72];
     DR_SAY(more, " without the %.0f %% of the %s time spent on surplus data", share * 100,

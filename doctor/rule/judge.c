@@ -276,12 +276,14 @@ static void say(struct dr_verdict *out, const struct dr_case *c)
 }
 
 /* An interval by drawn blocks knows only how steps and batches vary. Two runs of one program differ,
- * too, and so do the loader and its model. */
-static void add_model_error(struct dr_range *gain, double most)
+ * too, and so do the loader and its model. `others`: the share of the CPUs that other programs use; it
+ * may be larger or smaller the next time. */
+static void add_model_error(struct dr_range *gain, double most, double others)
 {
     if (!(gain->mid > 1))
         return;
-    const double error = fmax(DR_MODEL_ERROR * (gain->mid - 1), DR_EQUAL_RUNS * gain->mid);
+    const double error =
+        fmax((DR_MODEL_ERROR + others) * (gain->mid - 1), DR_EQUAL_RUNS * gain->mid);
     gain->low = fmin(gain->low, fmax(gain->mid - error, 1));
     gain->high = fmax(gain->high, fmin(gain->mid + error, fmax(gain->mid, most)));
 }
@@ -368,10 +370,11 @@ void dr_judge(struct dr_verdict *out, const struct dr_facts *facts)
     else if (out->kind != DR_CANNOT_TELL)
         dr_limit_now(out->limiter, sizeof out->limiter, &c,
                      out->kind == DR_DATA_BOUND && dr_starved(&c));
+    const double others = *out->busy ? fmin(facts->cpus_busy_others / facts->limits.cpus, 1) : 0;
     for (uint32_t i = 0; i < out->findings; i++)
         add_model_error(&out->finding[i].gain,
-                        out->finding[i].order < DR_ORDER_OWN ? out->ceiling : INFINITY);
+                        out->finding[i].order < DR_ORDER_OWN ? out->ceiling : INFINITY, others);
     dr_outlook(out, &c);
-    add_model_error(&out->all, out->most);
+    add_model_error(&out->all, out->most, others);
     dr_make_offer(out, &c);
 }

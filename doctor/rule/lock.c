@@ -10,13 +10,25 @@ static double lock_share(const struct dr_facts *f)
     return f->loader.stoker ? f->worker_lock - f->worker_idle : f->worker_lock;
 }
 
-/* Without these waits. What the holder of the lock does meanwhile remains. */
+/* The gain with batches that all take the same time: it is the waits that make some of them long and let
+ * other workers idle meanwhile, which the simulation of the measured batches would keep. */
+static double even_gain(const struct dr_case *c, double seconds)
+{
+    const struct dr_facts *f = c->facts;
+    const double cpus = fmax(dr_cpus_for_workers(c), 1);
+    const double pace = fmax(seconds / f->loader.workers, f->batch_cpu_mean / cpus);
+    return fmin(f->step / fmax(f->compute, pace), c->ceiling);
+}
+
+/* Without these waits. What the holder of the lock does meanwhile remains; at best without its waits for
+ * the disk, too, where it is the lock that is written there: a database commits for each. */
 static void predict(const struct dr_case *c, struct dr_finding *out)
 {
     const struct dr_facts *f = c->facts;
     const double waiting = f->batch_mean - f->batch_cpu_mean;
     const double making = 1 - (dr_known(f->worker_idle) ? fmin(f->worker_idle, 0.95) : 0);
     const double lock = fmin(lock_share(f) / making * f->batch_mean, waiting);
+    const double disk = dr_above(f->worker_disk, 0) ? f->worker_disk / making * f->batch_mean : 0;
     struct dr_plan then = c->now;
     if (!c->trace || !(waiting > 0)) {
         dr_no_promise(c, out);
@@ -26,7 +38,10 @@ static void predict(const struct dr_case *c, struct dr_finding *out)
     const struct dr_range least = dr_gain(c->trace, &c->now, &then, c->ceiling);
     then.wall_scale = 1 - lock / waiting;
     out->gain = dr_gain(c->trace, &c->now, &then, c->ceiling);
+    out->gain.mid = fmax(out->gain.mid, even_gain(c, f->batch_mean - lock));
     out->gain.low = fmin(least.low, out->gain.mid);
+    out->gain.high = fmax(fmax(out->gain.high, out->gain.mid),
+                          even_gain(c, f->batch_mean - fmin(lock + disk, waiting)));
     out->plan.wall_scale = then.wall_scale;
     DR_SAY(out->basis, "simulated without the waits for the lock; more workers would only wait longer");
 }

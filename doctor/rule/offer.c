@@ -32,6 +32,11 @@ static void measured(struct dr_verdict *out, const struct dr_case *c)
     const double queued = dr_known(c->facts->trainer_run_queue) ? c->facts->trainer_run_queue : 0;
     offer->gain =
         dr_gain_with_stoker(c->facts, c->trace, &c->now, c->ceiling / (1 - fmin(queued, 0.9)));
+    if (tried->on_gpu && dr_known(offer->gain.mid)) /* at best the loader is never the limit */
+        offer->gain.high = fmax(offer->gain.high, c->ceiling);
+    const char *place = tried->on_gpu ? "; it makes batches on the GPU, which may gain more: only their "
+                                        "making on the CPU was measured"
+                                      : "";
     dr_plain_text(&samples, tried->samples);
     dr_seconds_text(&torch, tried->torch_cpu);
     dr_seconds_text(&stoker, tried->stoker_cpu);
@@ -42,7 +47,8 @@ static void measured(struct dr_verdict *out, const struct dr_case *c)
                "a sample takes %s of CPU time instead of %s; what that gains cannot be "
                "simulated%s%s",
                stoker.text, torch.text, why ? ": " : "", why ? why : "");
-    } else if (gain->mid < DR_GAIN_WORTH && gain->mid > 1 / DR_GAIN_WORTH) {
+    } else if (gain->mid < DR_GAIN_WORTH && gain->mid > 1 / DR_GAIN_WORTH &&
+               !(tried->on_gpu && gain->high >= DR_GAIN_WORTH)) {
         offer->kind = DR_OFFER_NOTHING;
         if (tried->share > 1 / DR_GAIN_WORTH)
             DR_SAY(offer->sentence,
@@ -59,8 +65,8 @@ static void measured(struct dr_verdict *out, const struct dr_case *c)
         offer->kind = DR_OFFER_GAIN;
         DR_SAY(offer->sentence,
                "%.2fx (%.2f to %.2f), measured with %s samples of this run: %s of CPU time instead of "
-               "%s",
-               gain->mid, gain->low, gain->high, samples.text, stoker.text, torch.text);
+               "%s%s",
+               gain->mid, gain->low, gain->high, samples.text, stoker.text, torch.text, place);
         out->ceiling = fmax(out->ceiling, gain->mid); /* what frees CPUs shortens steps, too */
         out->most = fmax(out->most, gain->high);
     }

@@ -68,6 +68,9 @@
 #define DR_STAGE_WAITS            0.35 /* reasoned: reading or network, a third of the time */
 #define DR_DISCARDED_MATTERS      0.50 /* reasoned: where less is measured, the rules assume that half
                                           of the stage can be saved */
+#define DR_STORED_LARGER          1.32 /* reasoned: images are stored at 1.15 times the side of the
+                                          crop */
+#define DR_DECODE_FIXED           0.05 /* reasoned: what of decoding does not depend on pixels */
 #define DR_WAITING                0.50 /* reasoned: more than half of a stage is spent off the CPU */
 #define DR_BATCH_VARIES           0.40 /* table, D12: coefficient of variation of the batch time */
 #define DR_BEHIND                 0.50 /* reasoned: share of the time in next() spent in calls that

@@ -66,6 +66,7 @@ enum dr_event_kind {
     DR_HELPERS, /* CPU time of the other threads of the training process while it made the batch: dur */
     DR_ARCHIVE, /* opening archives and databases for the batch, part of whatever stages that is. dur; a:
                    calls; b: CPU us */
+    DR_REDUCED, /* part of DR_TRANSFORM spent on making images smaller: dur */
     DR_KINDS
 };
 #define DR_UNKNOWN UINT32_MAX

@@ -380,13 +380,38 @@ static void test_surplus(void)
     dr_judge(v, &f);
     ok(!strcmp(first(v), "ST227") && !has(v, "ST226") && v->finding[0].gain.mid > 1.3 && v->finding[0].gain.high > 3 && is_sound(v),
        "which only reduce what was decoded far too large: %s, %.2f", first(v), v->finding[0].gain.mid);
+    const double kept = v->finding[0].gain.mid;
+    f.reduced = 0.95 * f.stage[DR_STAGE_TRANSFORM];
+    dr_judge(v, &f);
+    ok(!strcmp(first(v), "ST227") && v->finding[0].gain.mid > 2 * kept &&
+           v->finding[0].gain.low > kept && is_sound(v),
+       "and have less to do with smaller files: %.2f (%.2f to %.2f), not %.2f", v->finding[0].gain.mid,
+       v->finding[0].gain.low, v->finding[0].gain.high, kept);
     f.discarded[DR_STAGE_TRANSFORM] = 0.9 * f.stage[DR_STAGE_TRANSFORM];
     dr_judge(v, &f);
     ok(!strcmp(first(v), "ST226"), "those that work on what is cropped away are their own cause: %s", first(v));
 }
 
+/* On a busy machine a promise is less certain: others may use more or less of the CPUs next time. */
+static void test_promise_on_a_busy_machine(void)
+{
+    static struct dr_verdict v[1];
+    struct dr_facts f;
+    healthy(&f);
+    fires_ST203(&f);
+    dr_judge(v, &f);
+    const struct dr_range alone = v->finding[0].gain;
+    f.cpus_busy_others = 0.5 * f.limits.cpus;
+    dr_judge(v, &f);
+    const struct dr_range busy = v->finding[0].gain;
+    ok(!strcmp(first(v), "ST203") && v->busy[0] && alone.low > 1 + 0.8 * (alone.mid - 1) &&
+           busy.low < 1 + 0.5 * (busy.mid - 1) && busy.low > 1 && is_sound(v),
+       "%.2f to %.2f instead of %.2f to %.2f", busy.low, busy.high, alone.low, alone.high);
+}
+
 int main(void)
 {
+    test_promise_on_a_busy_machine();
     test_healthy();
     test_in_time();
     test_unknown();

@@ -105,6 +105,11 @@ static void test_gain(void)
     f.helpers_cpu = 0.4;
     f.tried.torch_cpu = 0.8 / f.loader.batch_size;
     ok(about(offer_for(&f)->gain.mid, 0.401 / 0.05), "help of other threads is work that one thread has");
+    measured(&f, "engine", 1, 0);
+    ok(offer_for(&f)->kind == DR_OFFER_NOTHING, "a sample is as much work as before");
+    f.tried.on_gpu = true;
+    ok(offer_for(&f)->kind == DR_OFFER_GAIN && offer->gain.high > 5 && strstr(offer->sentence, "batches on the GPU"),
+       "but batches that are made on the GPU may gain more, up to the ceiling: %.2f", offer->gain.high);
     measured(&f, "engine", 0.25, 0);
     f.loader.feeder = true;
     ok(offer_for(&f)->kind == DR_OFFER_UNKNOWN && strstr(offer->sentence, "cannot be simulated") &&

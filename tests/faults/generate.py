@@ -23,10 +23,11 @@ DATASETS = (*MAPS, *STREAMS)
 STORES = {
     "files": "drawn_texts", "shards": "drawn_texts", "arrays": "drawn_arrays", "mapped": "drawn_rows", "members": "drawn_zip",
     "table": "drawn_table", "shared": "drawn_bytes", "reopened": "drawn_large_zip", "photographs": "drawn_photographs_4000",
-    "compressed": "drawn_gzip",
+    "compressed": "drawn_gzip", "blocks": "drawn_blocks", "pieces": "drawn_pieces", "large": "drawn_large",
 }  # fmt: skip
-STEPS = 120
-GAINLESS = ("duplicates", "seeds", "handle")  # what mends them makes nothing faster
+STEPS = 110
+GAINLESS = ("duplicates", "seeds", "handle", "growing")  # what mends them makes nothing faster
+DISK = ("--disk", "{data}")
 
 
 class Drawn:
@@ -42,10 +43,10 @@ FIXED = {"fixed": True}
 class Draw:
     """The random numbers of one program, and its settings so far."""
 
-    def __init__(self, seed: int, number: int, cpus: int):
+    def __init__(self, seed: int, number: int, cpus: int, gpu: bool):
         self.random = random.Random(f"{seed} {number}")
         self.cpus = cpus
-        self.step = round(self.random.uniform(12, 40), 1)
+        self.step = round(self.random.uniform(20, 40) if gpu else self.random.uniform(12, 30), 1)
         self.batch = self.random.choice((2, 4, 8, 16))
 
     def between(self, low: float, high: float) -> float:
@@ -112,7 +113,8 @@ def _locked(cause: str):
     def rule(draw):
         held = draw.step / draw.batch * draw.between(1.8, 3)  # one holds it at a time
         workers = draw.random.randint(3, 5)
-        return Drawn("ST231", "no lock", FIXED, num_workers=workers, work_ms=held, cause=cause)
+        advice = "a database for each worker" if cause == "sqlite" else "no lock"
+        return Drawn("ST231", advice, FIXED, num_workers=workers, work_ms=held, cause=cause)
 
     return rule
 
@@ -152,7 +154,8 @@ def _heavy(code: str, cause: str, kind: str, batch: int):
     """A store whose own cost is far above the step."""
 
     def rule(draw):
-        return Drawn(code, "another store", FIXED, num_workers=draw.cpus, work_ms=0.01, cause=cause, dataset=kind, batch=batch,
+        size = batch * max(1, draw.cpus // 2)  # late, however many workers there are
+        return Drawn(code, "another store", FIXED, num_workers=draw.cpus, work_ms=0.01, cause=cause, dataset=kind, batch=size,
                      step=12.0, steps=60)  # fmt: skip
 
     return rule
@@ -273,6 +276,123 @@ def _two(draw):
     return Drawn(code, "both", FIXED, COSTS[cost][0], num_workers=workers, work_ms=work, **price, cause=causes)
 
 
+# ---- workers, servers and libraries -----------------------------------------------------------------
+
+
+def _warm(draw):
+    """The first batches late, while something fills, and all others in time."""
+    fills = draw.random.randint(20, 40)
+    return Drawn("", "more workers", {"num_workers": 5}, **draw.ready(2, ("sleep",)), start_ms=draw.between(100, 300),
+                 filling=fills, late_ms=draw.between(5, 15), steps=200)  # fmt: skip
+
+
+def _server(draw):
+    """It answers one request at a time, so that more workers wait longer."""
+    workers = draw.random.randint(3, 5)
+    latency = draw.step * draw.between(1.8, 3) / draw.batch
+    return Drawn("ST209 ST231", "a server that answers several at once", FIXED, num_workers=workers, work_ms=0.0,
+                 dataset="remote", cause="server", latency=latency)  # fmt: skip
+
+
+def _storm(draw):
+    """A library that starts threads in every worker, which spin."""
+    threads = draw.random.randint(3, 4)
+    return Drawn("ST206", "one thread", {"threads": 1}, num_workers=draw.cpus, work_ms=0.0, cause="storm", dataset="library",
+                 threads=threads, batch=2, step=15.0)  # fmt: skip
+
+
+def _spawn(draw):
+    """Workers that import torch in every epoch."""
+    work = draw.step * draw.between(0.2, 0.6) / draw.batch
+    return Drawn("ST214", "persistent_workers", {"persistent": True}, num_workers=2, work_ms=work, steps=30, epochs=3,
+                 spawn=True)  # fmt: skip
+
+
+def _growing(draw):
+    """A list of strings in the dataset: reading one writes its reference count, and the worker gets a copy of its page."""
+    return Drawn("ST219", "a NumPy array", FIXED, num_workers=2, work_ms=0.0, batch=8, step=25.0, steps=160,
+                 dataset="corpus", cause="growing")  # fmt: skip
+
+
+def _rank_wanders(draw):
+    """By turns one of two ranks has slow batches."""
+    quick = draw.step * 0.2 / draw.batch
+    slow = draw.step * draw.between(2.2, 3) / draw.batch
+    return Drawn("ST225", "batches of equal cost", {"slow_ms": quick}, num_workers=1, work_ms=quick, slow_ms=slow, ranks=2,
+                 cause="wander")  # fmt: skip
+
+
+# ---- limits of the machine; where it allows none, the program is left out ---------------------------
+
+
+def _quota(draw):
+    """Half a CPU for workers that would otherwise be in time on two."""
+    took = draw.step * draw.between(1, 1.4)
+    return Drawn("ST205", "lift the quota", {}, num_workers=2, work="cpu", work_ms=took / draw.batch,
+                 limits=("--cpu", str(round(draw.between(0.4, 0.55), 2))))  # fmt: skip
+
+
+def _bound(draw):
+    """Bound to one of its CPUs, for which there is too much work."""
+    took = draw.step * draw.between(1.6, 1.9)
+    return Drawn("ST204 ST205", "lift the affinity", {}, num_workers=draw.random.randint(2, 4), work="cpu",
+                 work_ms=took / draw.batch, limits=("--cpus", "1"))  # fmt: skip
+
+
+def _disk(draw):
+    """Rows of 256 KiB from a disk that brings fewer bytes than steps want; a quarter as many bytes mend it."""
+    rate = 8 * 262144 / (draw.step / 1e3) / draw.between(2, 3) / 1e6
+    return Drawn("ST207", "store fewer bytes", FIXED, num_workers=draw.random.randint(2, 4), work_ms=0.0, dataset="blocks",
+                 cause="disk", batch=8, steps=60, limits=("--read-mbps", str(round(rate)), *DISK), cold=True)  # fmt: skip
+
+
+def _small_files(draw):
+    """A file for each sample, on a disk that does few reads per second; or all in one."""
+    rate = 16 / (draw.step / 1e3) / draw.between(2, 3)
+    return Drawn("ST208", "one file", FIXED, num_workers=draw.random.randint(2, 4), work_ms=0.0, dataset="pieces",
+                 cause="pieces", batch=16, steps=80, limits=("--read-iops", str(round(rate)), *DISK), cold=True)  # fmt: skip
+
+
+def _low_memory(draw):
+    """Less memory than the data need that are read again in every epoch."""
+    room = draw.random.randint(430, 470)
+    limits = ("--read-mbps", "200", *DISK)
+    return Drawn("ST210", "lift the memory limit", {}, num_workers=2, work_ms=0.0, dataset="large", cause="large", batch=16,
+                 step=15.0, steps=60, epochs=3, persistent=True, limits=("--memory", str(room), *limits), advised_limits=limits,
+                 cold=True)  # fmt: skip
+
+
+# ---- the GPU ----------------------------------------------------------------------------------------
+
+
+def _host_sync(draw):
+    return Drawn("ST302", "no .item() in the step", FIXED, **draw.ready(), cause="host_sync", size=draw.random.choice((1024, 1536)),
+                 step=8.0, steps=200)  # fmt: skip
+
+
+def _pageable(draw):
+    return Drawn("ST216", "pin_memory and non_blocking", FIXED, num_workers=4, work_ms=0.0, dataset="batches", cause="pageable",
+                 size=draw.random.randint(40, 80), step=draw.between(5, 8), steps=150)  # fmt: skip
+
+
+def _pinning(draw):
+    """More bytes than the thread that pins can copy in a step."""
+    return Drawn("ST215", "a quarter of the bytes", FIXED, num_workers=4, work_ms=0.0, dataset="batches", cause="pinning",
+                 size=draw.random.randint(160, 240), step=draw.between(4, 6), steps=100)  # fmt: skip
+
+
+def _float32(draw):
+    return Drawn("ST304", "bfloat16", FIXED, num_workers=2, work_ms=0.02, cause="float32", size=draw.random.choice((3072, 4096)),
+                 steps=80)  # fmt: skip
+
+
+def _launches(draw):
+    return Drawn("ST301", "a CUDA graph", FIXED, num_workers=2, work_ms=0.02, cause="launches", size=draw.random.randint(200, 400),
+                 steps=200)  # fmt: skip
+
+
+ON_GPU = {"hostsync": _host_sync, "pageable": _pageable, "pinning": _pinning, "float32": _float32, "launches": _launches}
+
 CAUSES = {
     "none": _none, "prefetched": _prefetched, "epochs": _epochs, "serial": _serial, "few": _few, "feeder": _feeder,
     "children": _children, "spin": _spin, "flock": _locked("flock"), "lockf": _locked("lockf"), "mutex": _locked("mutex"),
@@ -283,9 +403,11 @@ CAUSES = {
     "uneven": _uneven, "duplicates": _duplicates, "seeds": _seeds, "handle": _handle, "gc": _each("gc"), "save": _each("save"),
     "savearrays": _each("save_arrays"), "validation": _each("validation"), "logging": _each("logging"),
     "rarelylogging": _rarely("logging"), "rarelysave": _rarely("save"), "rarelyvalidation": _rarely("validation"),
-    "respawn": _respawn, "rankslow": _rank_slow, "ranksslow": _ranks_slow, "two": _two,
+    "respawn": _respawn, "rankslow": _rank_slow, "ranksslow": _ranks_slow, "two": _two, "warm": _warm, "server": _server,
+    "storm": _storm, "spawn": _spawn, "growing": _growing, "rankwanders": _rank_wanders, "quota": _quota, "bound": _bound,
+    "disk": _disk, "smallfiles": _small_files, "lowmemory": _low_memory,
 }  # fmt: skip
-HEALTHY = ("none", "prefetched", "epochs")
+HEALTHY = ("none", "prefetched", "epochs", "warm")
 
 
 def _words(values: dict) -> tuple[str, ...]:
@@ -299,24 +421,28 @@ def _words(values: dict) -> tuple[str, ...]:
     return tuple(out)
 
 
-def draw_case(seed: int, number: int, cpus: int = 2) -> Case:
-    """The same for the same seed, number and CPUs, however many are drawn."""
-    draw = Draw(seed, number, cpus)
-    # a fifth is healthy, a tenth has two causes
-    name = draw.random.choice([*CAUSES, *HEALTHY, *HEALTHY, "two", "two", "two"])
-    drawn = CAUSES[name](draw)
+def draw_case(seed: int, number: int, cpus: int = 2, gpu: bool = False) -> Case:
+    """The same for the same seed, number, CPUs and step, however many are drawn. With `gpu` the step is one of a GPU."""
+    draw = Draw(seed, number, cpus, gpu)
+    causes = {**{name: CAUSES[name] for name in CAUSES if not name.startswith("rank")}, **ON_GPU} if gpu else CAUSES
+    # a fifth is healthy, a tenth has two causes; with a GPU, as many have one of its causes
+    more = (*ON_GPU, *ON_GPU, *ON_GPU) if gpu else ()
+    name = draw.random.choice([*causes, *HEALTHY, *HEALTHY, "two", "two", "two", *more])
+    drawn = causes[name](draw)
     settings = {
         "cause": "none", "dataset": draw.random.choice(DATASETS), "batch": draw.batch, "step": draw.step, "steps": STEPS,
-        **drawn.settings,
+        **({"device": "cuda"} if gpu else {}), **drawn.settings,
     }  # fmt: skip
-    ranks, latency = settings.pop("ranks", 1), settings.pop("latency", 0)
-    stores = [STORES[settings["dataset"]]] if settings["dataset"] in STORES else []
+    limits = {key: settings.pop(key) for key in ("limits", "advised_limits") if key in settings}
+    ranks, latency, cold = settings.pop("ranks", 1), settings.pop("latency", 0), settings.pop("cold", False)
+    stores = (STORES[settings["dataset"]],) if settings["dataset"] in STORES else ()
     return Case(
         f"{name}_{seed}_{number}", "generated.py", frozenset(drawn.codes.split()), drawn.advice, _words(settings),
         _words({**settings, **drawn.mended}), control=name in HEALTHY, ranks=ranks, latency_ms=latency,
-        also=tuple(frozenset(codes.split()) for codes in drawn.also), gain=name not in (*GAINLESS, "two"), made=tuple(stores),
+        also=tuple(frozenset(codes.split()) for codes in drawn.also), gain=name not in (*GAINLESS, "two"), made=stores,
+        cold=stores if cold else (), lifted="limits" in limits and not drawn.mended, gpu=gpu, **limits,
     )  # fmt: skip
 
 
-def cases(seed: int, count: int, cpus: int = 2) -> list[Case]:
-    return [draw_case(seed, number, cpus) for number in range(count)]
+def cases(seed: int, count: int, cpus: int = 2, gpu: bool = False) -> list[Case]:
+    return [draw_case(seed, number, cpus, gpu) for number in range(count)]

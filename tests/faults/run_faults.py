@@ -12,15 +12,18 @@ import argparse
 import contextlib
 import importlib.util
 import json
+import math
 import os
 import platform
 import queue
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -29,6 +32,7 @@ from pathlib import Path
 
 import generate
 from cases import CASES, Case
+from drawn_table import drawn_markdown
 from limits import REFUSED
 from table import Result, confusions, markdown, plain_row, plain_summary, summary
 
@@ -37,7 +41,7 @@ ROOT = HERE.parents[1]
 WORK = ROOT / "build/faults"
 DATA = WORK / "data"
 TRACEML = WORK / "traceml/bin/traceml"
-TRACEML_VERSION = "0.4.1"
+TRACEML_VERSION = "0.5.0"
 SECONDS = 240  # of one run; one takes about eight
 
 
@@ -167,7 +171,7 @@ class Runner:
         evict(self.case)
         self.rate_file.unlink(missing_ok=True)
         done = run_group(command, {**self.environment, **environment})
-        if done.returncode == REFUSED and limits:
+        if done.returncode == REFUSED:  # by limits.py, or by the program
             raise Skipped(done.stderr.strip().splitlines()[-1])
         return done
 
@@ -190,19 +194,29 @@ class Runner:
             few = [*self.command(False), "--steps", "4", "--epochs", "1"]
             subprocess.run(few, capture_output=True, check=True, env=self.environment)
 
-    def watched(self) -> tuple[subprocess.CompletedProcess, dict]:
+    def watched(self, tried: bool) -> tuple[subprocess.CompletedProcess, dict]:
         folder = self.folder / "stoker"
-        done = self.run([self.stoker, "run", "--dir", str(folder), "--", *self.command(False)])
+        more = ["--try-stoker"] if tried else []
+        done = self.run([self.stoker, "run", *more, "--dir", str(folder), "--", *self.command(False)])
         try:
             return done, json.loads((folder / "run.json").read_text())
         except (FileNotFoundError, json.JSONDecodeError) as error:
             raise RuntimeError(f"no run.json ({error}): {done.stderr[-1500:]}") from error
 
+    def with_stoker(self) -> float | None:
+        """Steps per second of `python -m stoker`, with the cause."""
+        done = self.run([sys.executable, "-m", "stoker", *self.script(False)])
+        if done.returncode:
+            raise RuntimeError(f"with python -m stoker the program fails: {done.stderr[-1500:]}")
+        return self.rate()
+
     def traceml(self) -> str:
         """TraceML's verdict, in its words."""
         folder = self.folder / "traceml"
         script, *args = self.script(False)
-        command = [str(TRACEML), "run", "--logs-dir", str(folder), "--run-name", "run"]
+        with socket.create_server(("127.0.0.1", 0)) as free:  # several run at once
+            port = free.getsockname()[1]
+        command = [str(TRACEML), "run", "--logs-dir", str(folder), "--run-name", "run", "--aggregator-port", str(port)]
         command += [f"--nproc-per-node={self.case.ranks}", script, *(["--args", *args] if args else [])]
         done = self.run(command, FAULTS_TRACEML="1")
         return traceml_verdict(folder / "run", done)
@@ -232,9 +246,12 @@ def named(case: Case, codes: list[str]) -> bool:
     return all(any(code in cause for code in codes) for cause in (case.codes, *case.also))
 
 
-def judge(case: Case, found: dict, said: str) -> dict:
+def judge(case: Case, found: dict, said: str, neighbours: int = 0) -> dict:
+    """Neighbours that hold CPUs are a cause, too: that they are named before what is planted is no mistake."""
     findings = found.get("findings") or []
     cause = first_cause(found)
+    if neighbours and cause == "ST223" and len(findings) > 1:
+        findings, cause = findings[1:], findings[1]["code"]
     alarms = [finding["code"] for finding in findings if is_alarm(finding["code"], case)]
     gain = findings[0].get("gain") if findings else None
     return {
@@ -277,19 +294,26 @@ def measure(case: Case, args: argparse.Namespace) -> Result:
         runner.prepare()
         for turn in range(args.rounds):
             bare = None
-            if not args.short or args.bare or case.control:  # in the short form, one is enough to compare with
+            if not (args.short or args.lean) or args.bare or case.control:  # in the short form, one is enough to compare with
                 bare, rate = runner.bare(advised=False)
                 if rate:
                     result.before.append(rate)
             if turn == 0 and not args.bare:
-                watched, found = runner.watched()
-                result.take(judge(case, found, watched.stderr), differences(case, bare, watched) if bare else failure(watched))
+                watched, found = runner.watched(args.try_stoker)
+                judged = judge(case, found, watched.stderr, args.neighbours)
+                result.take(judged, differences(case, bare, watched) if bare else failure(watched))
                 result.watched = runner.rate()
+                if args.lean and not bare and result.watched:
+                    result.before.append(result.watched)
                 if args.keep:
                     shutil.copytree(Path(folder) / "stoker", args.keep / case.name, dirs_exist_ok=True)
+                if args.try_stoker:
+                    result.offer = (found["verdict"].get("with_stoker") or {}).get("gain")
+            if args.try_stoker and case.ranks == 1:
+                result.tried.append(runner.with_stoker())
             if turn == 0 and args.traceml:
                 result.traceml = runner.traceml()
-            if not args.short:
+            if not args.short and not args.try_stoker:
                 _, rate = runner.bare(advised=True)
                 result.after.append(rate)
     return result
@@ -299,7 +323,7 @@ def chosen(args: argparse.Namespace) -> Iterator[Case]:
     import torch
 
     gpu = torch.cuda.is_available()
-    for case in generate.cases(*args.generate, args.cpus_each) if args.generate else CASES:
+    for case in generate.cases(*args.generate, args.cpus_each, args.gpu) if args.generate else CASES:
         if args.short:
             case = replace(case, args=(*case.args, *case.short), codes=case.codes | case.short_codes)
         if args.only and case.name not in args.only:
@@ -338,6 +362,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--open", action="store_true", help="only the others")
     parser.add_argument("--gpu", action="store_true", help="only the cases that need a GPU")
     parser.add_argument("--generate", type=int, nargs=2, metavar=("SEED", "N"), help="N drawn programs instead of the table")
+    parser.add_argument("--lean", action="store_true", help="the watched run is A, too: a third less to run")
+    parser.add_argument("--seconds", type=float, default=math.inf, metavar="N", help="begins no case that would end later")
+    parser.add_argument("--try-stoker", action="store_true", help="what that predicts beside `python -m stoker`, not the advice")
     parser.add_argument("--bare", action="store_true", help="without the doctor: is what is planted really the cause?")
     parser.add_argument("--traceml", action="store_true", help="TraceML's verdicts beside ours")
     parser.add_argument("--rounds", type=int, default=2, help="of A and B (2)")
@@ -366,9 +393,13 @@ def run_all(args: argparse.Namespace) -> tuple[list[Result], dict]:
     for cpus in cpu_groups(args.at_once, args.cpus_each):
         groups.put(cpus)
 
+    begin, longest = time.monotonic(), [0.0]
+
     def one(number: int, case: Case) -> None:
-        cpus = groups.get()
+        cpus, start = groups.get(), time.monotonic()
         try:
+            if start - begin + longest[0] > args.seconds:
+                return
             os.sched_setaffinity(0, cpus)  # of this thread, and so of the processes that it starts
             result = measured(case, args)
         finally:
@@ -376,11 +407,12 @@ def run_all(args: argparse.Namespace) -> tuple[list[Result], dict]:
         if result is None:
             return
         with writing:
+            longest[0] = max(longest[0], time.monotonic() - start)
             done[number] = result
             print(plain_row(result), flush=True)
             if args.out:  # after each, since all take long
                 rows = [vars(done[key]) for key in sorted(done)]
-                args.out.write_text(json.dumps({"machine": here, "results": rows}, indent=1))
+                args.out.write_text(json.dumps({"machine": here, "drawn": drawn_how(args), "results": rows}, indent=1))
 
     with ThreadPoolExecutor(args.at_once) as pool:
         try:
@@ -391,6 +423,15 @@ def run_all(args: argparse.Namespace) -> tuple[list[Result], dict]:
             stop_all()
             raise
     return [done[number] for number in sorted(done)], here
+
+
+def drawn_how(args: argparse.Namespace) -> dict | None:
+    """How these programs were drawn and run; None: they are those of the table."""
+    if not args.generate:
+        return None
+    seed, count = args.generate
+    names = ("cpus_each", "at_once", "neighbours", "gpu", "lean", "try_stoker")
+    return {"seed": seed, "count": count, **{name: getattr(args, name) for name in names}}
 
 
 def measured(case: Case, args: argparse.Namespace) -> Result | None:
@@ -413,15 +454,17 @@ def main() -> int:
         stored = [json.loads(path.read_text()) for path in args.read]
         results = [Result(**row) for part in stored for row in part["results"]]
         about = [part["machine"] for part in stored]
+        parts = [(part.get("drawn"), [Result(**row) for row in part["results"]]) for part in stored]
     else:
         results, here = run_all(args)
-        about = [here]
+        about, parts = [here], [(drawn_how(args), results)]
     numbers = summary(results)
     print(plain_summary(numbers, bare=args.bare, drawn=bool(args.generate)))
     for line in confusions(results):
         print(f"    {line}")
     if args.markdown:
-        args.markdown.write_text(markdown(results, about))
+        drawn = all(how for how, _ in parts)
+        args.markdown.write_text(drawn_markdown(parts, about) if drawn else markdown(results, about))
     if args.bare:
         return 0 if all(result.planted() for result in results) else 1
     good = numbers.passed_drawn() if args.generate else numbers.passed(gains=not args.short)

@@ -37,6 +37,8 @@ class Result:
     changed: list[str] = field(default_factory=list)  # what the watch changed for the user
     traceml: str | None = None
     error: str | None = None
+    offer: dict | None = None  # low, mid, high of what --try-stoker says that `python -m stoker` gains
+    tried: list[float] = field(default_factory=list)  # steps per second with that
 
     def take(self, judged: dict, changed: list[str]) -> None:
         for name, value in judged.items():
@@ -70,6 +72,19 @@ class Result:
         low, high = self.predicted["low"] * (1 - EQUAL), self.predicted["high"] * (1 + EQUAL)
         return low <= self.measured() <= high
 
+    def gained(self) -> float | None:
+        """With `python -m stoker`."""
+        return statistics.median(self.tried) / statistics.median(self.before) if self.tried and self.before else None
+
+    def offer_miss(self) -> float | None:
+        if not self.offer or self.offer.get("mid") is None or not self.gained():
+            return None
+        return abs(self.offer["mid"] - self.gained()) / self.gained()
+
+    def breaks(self) -> bool:
+        """Whether less was measured than was promised."""
+        return self.holds() is False and self.measured() < self.predicted["low"] * (1 - EQUAL)
+
     def planted(self) -> bool:
         """Whether the advice helps as much as it must, or not at all."""
         measured = self.measured()
@@ -95,6 +110,8 @@ class Summary:
     slowdowns: list[float]
     two: int
     holds: list[bool]
+    broken: int  # promises of more than was measured
+    offers: list[float]  # errors of what --try-stoker predicted
 
     def passed_drawn(self) -> bool:
         """What is asked of drawn programs."""
@@ -128,6 +145,8 @@ def summary(results: list[Result]) -> Summary:
         slowdowns=[loss for result in results if (loss := result.slowdown()) is not None],
         two=sum(bool(result.two) for result in faults),
         holds=[holds for result in faults if (holds := result.holds()) is not None],
+        broken=sum(result.breaks() for result in faults),
+        offers=[miss for result in results if (miss := result.offer_miss()) is not None],
     )
 
 
@@ -141,6 +160,11 @@ def confusions(results: list[Result]) -> list[str]:
 
 def times(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}x"
+
+
+def offer_text(result: Result) -> str:
+    offer = result.offer or {}
+    return times(offer.get("mid")) + (f" ({offer['low']:.2f}-{offer['high']:.2f})" if offer.get("low") is not None else "")
 
 
 def percent(value: float | None) -> str:
@@ -169,6 +193,8 @@ def plain_row(result: Result) -> str:
     notes = [f"the watch changed {what}" for what in result.changed]
     if result.error:
         notes.append(result.error)
+    if result.tried:
+        notes.append(f"python -m stoker: expected {offer_text(result)}, measured {times(result.gained())}")
     if result.traceml:
         notes.append(f"TraceML: {result.traceml}")
     return "\n    ".join([row.rstrip(), *notes])
@@ -194,9 +220,14 @@ def plain_summary(numbers: Summary, bare: bool = False, drawn: bool = False) -> 
         median = statistics.median(numbers.errors)
         most = percent(DRAWN_ERROR if drawn else ERROR)
         lines.append(f"median error of gain   {percent(median)} of {len(numbers.errors)} (at most {most})")
+    if numbers.offers:
+        within = sum(miss <= DRAWN_ERROR for miss in numbers.offers)
+        median = percent(statistics.median(numbers.offers))
+        lines.append(f"python -m stoker       {within} of {len(numbers.offers)} within {percent(DRAWN_ERROR)} (median {median})")
     if numbers.holds:
         wanted = f" (at least {percent(DRAWN_HOLD)})" if drawn else ""
         lines.append(f"interval of gain holds {sum(numbers.holds)} of {len(numbers.holds)}{wanted}")
+        lines.append(f"promises not kept      {numbers.broken}")
     return "\n".join(lines)
 
 

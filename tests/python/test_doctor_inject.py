@@ -26,6 +26,7 @@ from watching import (
     OPENED,
     PUT,
     READ,
+    REDUCED,
     SHARED,
     SLOWEST,
     STEP,
@@ -359,6 +360,7 @@ def test_work_on_data_that_are_cropped_away(watch):
     assert "watch.error" not in trainer.said
     assert trainer.said["loader.0.transform"] == "tuple(Slow, Crop)"
     assert trainer.of(TRANSFORM, 2) and not trainer.of(DISCARDED, 2)  # means, for which everything was needed
+    assert not trainer.of(REDUCED, 2)
     for loader, kept in ((0, 0.1), (1, 1), (3, 0.04), (4, 1)):
         transform, lost = trainer.of(TRANSFORM, loader), trainer.of(DISCARDED, loader)
         assert [event.batch for event in transform] == [event.batch for event in lost] == [0, 1]
@@ -367,6 +369,9 @@ def test_work_on_data_that_are_cropped_away(watch):
         share = sum(event.dur for event in lost) / sum(event.dur for event in transform)
         assert share <= 1.001 - kept
         assert share >= 0.1 * (1 - kept)  # the other steps take long on a busy machine
+        smaller = trainer.of(REDUCED, loader)  # by the crop, which takes no time
+        assert [event.batch for event in smaller] == [0, 1]
+        assert 0 < sum(event.dur for event in smaller) < sum(event.dur for event in transform)
 
 
 def test_stokers_loader(watch, even_tree):

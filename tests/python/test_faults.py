@@ -52,22 +52,55 @@ def test_drawn_cases(harness):
     known = (FAULTS.parents[1] / "docs/doctor-codes.md").read_text()
     drawn = [case for seed in range(1, 21) for case in draw(seed, 20)]
     late = ("serial", "few", "feeder", "children", "ranksslow")
+    limited = ("quota", "bound", "disk", "smallfiles", "lowmemory")
     locked = ("flock", "lockf", "mutex", "sqlite")
-    ready = (*harness.generate.HEALTHY, "sampler", "batchsampler", "duplicates", "seeds", "handle", "respawn", "gc", "save")
+    ready = (*harness.generate.HEALTHY, "spawn", "sampler", "batchsampler", "duplicates", "seeds", "handle", "respawn", "gc", "save")
     ready += ("savearrays", "validation", "logging", "rarelysave", "rarelylogging", "rarelyvalidation")
     for case in drawn:
         cause = case.name.split("_")[0]
-        assert case.control == (not case.codes) and (case.advised != case.args or not case.gain)
+        mended = (case.advised, case.limits_when(True)) != (case.args, case.limits)
+        assert case.control == (not case.codes) and (mended or not case.gain)
         assert all(code in known for codes in (case.codes, *case.also) for code in codes)
-        number = {word[2:]: case.args[at + 1] for at, word in enumerate(case.args) if word.startswith("--")}
+        number = {word[2:]: (*case.args, "")[at + 1] for at, word in enumerate(case.args) if word.startswith("--")}
         workers, step = int(number["num-workers"]), float(number["step-ms"])
         needed = float(number["work_ms"]) * int(number["batch-size"]) / step if step else 0
         at_once = min(workers, 2) if number.get("work") == "cpu" else workers
         assert cause not in late or needed >= 1.5 * max(workers, 1), case
         assert cause not in locked or needed >= 1.7, case  # whatever the number of workers
+        assert (cause in limited) == bool(case.limits)
         assert cause not in ready or needed <= 0.41 * at_once, case
     assert len({case.name.split("_")[0] for case in drawn}) == len(harness.generate.CAUSES)
     assert 0.15 < sum(case.control for case in drawn) / len(drawn) < 0.4
+
+
+def test_drawn_on_a_gpu(harness):
+    drawn = [case for seed in range(1, 9) for case in harness.generate.cases(seed, 20, 8, True)]
+    assert all(case.gpu and "--device" in case.args and case.ranks == 1 for case in drawn)
+    assert set(harness.generate.ON_GPU) <= {case.name.split("_")[0] for case in drawn}
+
+
+def test_page_of_drawn_programs(harness):
+    """Its numbers and its matrix follow from the results alone."""
+    page_of = sys.modules[harness.drawn_markdown.__module__]
+    good, case, healthy = results(harness)
+    good[0].take(harness.judge(case, {"verdict": {"code": "ST203"}, "findings": [{"code": "ST203"}]}, ""), [])
+    good[1].predicted = {"low": 2.5, "mid": 2.6, "high": 2.7}
+    good[2].offer, good[2].tried = {"low": 1.0, "mid": 1.1, "high": 1.2}, [11.0]
+    how = {"seed": 3, "cpus_each": 2, "at_once": 4, "neighbours": 1, "gpu": False, "try_stoker": False}
+    page = harness.drawn_markdown([(how, good), ({**how, "try_stoker": True}, good[2:3])], [harness.machine()] * 2)
+    assert "| seed 3, 2 CPUs each, 4 at once, beside a program that uses a CPU | 21 | 19 of 20 (95 %) |" in page
+    assert page_of.matrix(good) == ["| | 203 | 212 | none |", "|---|---|---|---|", "| ST212 | 1 | 19 |  |", "| healthy |  |  | 1 |"]
+    assert harness.summary(good).broken == 1
+    assert "| order_audio | 1.10x (1.00-1.20) | 1.05x | 5 % |" in page and "Within 15 %: 1 of 1 (100 %)." in page
+
+
+def test_a_neighbour_is_a_cause_too(harness):
+    case = next(case for case in harness.CASES if case.name == "order_audio")
+    gain = {"low": 1.0, "mid": 1.5, "high": 2.0}
+    found = {"verdict": {"code": "ST200"}, "findings": [{"code": "ST223"}, {"code": "ST212", "gain": gain}]}
+    assert not harness.judge(case, found, "")["right"]
+    beside = harness.judge(case, found, "", neighbours=1)
+    assert beside["right"] and beside["verdict"] == "ST212" and beside["predicted"] == gain
 
 
 def results(harness):

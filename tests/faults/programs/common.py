@@ -15,6 +15,7 @@ import json
 import multiprocessing
 import os
 import shutil
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +24,8 @@ import numpy as np
 import torch
 
 DATA = Path(os.environ.get("FAULTS_DATA", Path(__file__).resolve().parents[3] / "build/faults/data"))
+
+LACKING = 77  # exit status of a program that cannot plant its cause on this machine
 
 OWN = Path(os.environ.get("FAULTS_OWN", DATA))  # what a program writes; several run at once
 
@@ -44,7 +47,10 @@ def options(steps: int, epochs: int = 1, **defaults: object) -> argparse.Namespa
     parser.add_argument("--step-ms", type=float, default=defaults.pop("step_ms", 20.0))
     parser.add_argument("--fixed", action="store_true", help="without the planted cause")
     for name, value in defaults.items():  # what only this program has
-        parser.add_argument(f"--{name}", type=type(value), default=value)
+        if isinstance(value, bool):
+            parser.add_argument(f"--{name}", action="store_true", default=value)
+        else:
+            parser.add_argument(f"--{name}", type=type(value), default=value)
     args = parser.parse_args()
     torch.manual_seed(7)
     # The tiny model needs one; OpenMP's others, which wait by spinning, would be a second cause.
@@ -94,7 +100,8 @@ def blas_threads(count: int) -> None:
             if hasattr(blas, name):
                 getattr(blas, name)(count)
                 return
-    raise SystemExit("this NumPy has no OpenBLAS of its own: the threads cannot be planted")
+    print("this NumPy has no OpenBLAS of its own: the threads cannot be planted", file=sys.stderr)
+    raise SystemExit(LACKING)
 
 
 def _number(batch: object) -> float:

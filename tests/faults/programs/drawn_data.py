@@ -43,8 +43,8 @@ def spend(milliseconds: float, how: str) -> None:
 
 
 @contextlib.contextmanager
-def held(planted: set[str]):
-    """The lock that is planted, if any: one sample at a time is made with it."""
+def held(planted: set[str], own: bool):
+    """The lock that is planted, if any: one sample at a time is made with it. With `own` every process has a database."""
     if "mutex" in planted:
         with MUTEX:
             yield
@@ -52,8 +52,9 @@ def held(planted: set[str]):
         with open(OWN / "lock", "a") as file:
             (fcntl.flock if "flock" in planted else fcntl.lockf)(file, fcntl.LOCK_EX)
             yield
-    elif "sqlite" in planted:
-        with contextlib.closing(sqlite3.connect(OWN / "seen.db", timeout=100, isolation_level=None)) as link:
+    elif own or "sqlite" in planted:
+        name = f"seen-{os.getpid()}.db" if own else "seen.db"
+        with contextlib.closing(sqlite3.connect(OWN / name, timeout=100, isolation_level=None)) as link:
             link.execute("CREATE TABLE IF NOT EXISTS seen (count INTEGER)")
             link.execute("BEGIN IMMEDIATE")
             yield
@@ -68,6 +69,7 @@ class Map(Dataset):
 
     def __init__(self, args, planted: set[str]):
         self.args, self.planted = args, planted
+        self.filling = args.filling  # samples that this process makes late
 
     def __len__(self):
         return self.args.steps * self.args.batch_size
@@ -75,6 +77,11 @@ class Map(Dataset):
     def work(self, index: int) -> float:
         """Milliseconds of this sample."""
         args = self.args
+        if self.filling > 0:
+            self.filling -= 1
+            return args.late_ms
+        if "wander" in self.planted and index // args.batch_size // 4 % 2 == args.rank:  # the other rank has slow batches
+            return args.quick_ms
         if "one_late" in self.planted and index // args.batch_size % args.every == args.every // 2:
             return args.late_ms
         return args.work_ms
@@ -87,7 +94,7 @@ class Map(Dataset):
         if "children" in self.planted:
             subprocess.run(["sleep", f"{self.work(index) / 1e3:.4f}"], check=True)
         else:
-            with held(self.planted):
+            with held(self.planted, self.args.cause == "sqlite" and not self.planted):
                 spend(self.work(index), self.args.work)
         return index, torch.full((64,), number)
 
@@ -295,7 +302,8 @@ class Remote(Map):
 
     def read(self, index):
         first = index % ROWS * 1024
-        request = urllib.request.Request(os.environ["FAULTS_URL"], headers={"Range": f"bytes={first}-{first + 1023}"})
+        place = os.environ["FAULTS_URL"] + ("?one-at-a-time" if "server" in self.planted else "")
+        request = urllib.request.Request(place, headers={"Range": f"bytes={first}-{first + 1023}"})
         with urllib.request.urlopen(request) as answer:
             return float(answer.read()[0])
 
@@ -318,6 +326,97 @@ class Objects(Map):
         index, _ = super().__getitem__(index)
         values = torch.full((64, 4), float(index))
         return index, list(values.unbind()) if "objects" in self.planted else values
+
+
+class Library(Map):
+    """Products by NumPy, whose library may have threads of its own."""
+
+    def __init__(self, args, planted):
+        super().__init__(args, planted)
+        self.matrix = np.full((320, 320), 0.001, np.float32)
+
+    def read(self, index):
+        return float((self.matrix @ self.matrix)[0, 0]) + index
+
+
+class Corpus(Map):
+    """Lines of text, as strings or in an array."""
+
+    LINES = 1000  # of one sample
+
+    def __init__(self, args, planted):
+        super().__init__(args, planted)
+        lines = (f"line {k:09} of a corpus that is kept in memory as text" for k in range(len(self) * self.LINES))
+        self.lines = list(lines) if "growing" in planted else np.array(list(lines), "S64")
+
+    def read(self, index):
+        return float(sum(map(len, self.lines[index * self.LINES : (index + 1) * self.LINES])))
+
+
+class Blocks(Map):
+    """Rows of one large file, read by their place; with `disk`, four times as many bytes as are used."""
+
+    SIZE, COUNT = 262144, 480
+
+    def read(self, index):
+        folder = data_folder("drawn_blocks", lambda to: make_blocks(to / "blocks", self.COUNT, self.SIZE))
+        wanted = self.SIZE if "disk" in self.planted else self.SIZE // 4
+        with open(folder / "blocks", "rb", buffering=0) as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
+            file.seek(index % self.COUNT * self.SIZE)
+            return float(file.read(wanted)[0])
+
+
+class Pieces(Map):
+    """Small files, or all of them in one."""
+
+    COUNT = 1280
+
+    def read(self, index):
+        folder = data_folder("drawn_pieces", lambda to: make_pieces(to, self.COUNT))
+        number = index * 7919 % self.COUNT
+        if "pieces" in self.planted:
+            return float((folder / f"{number}.bin").read_bytes()[0])
+        with open(folder / "all", "rb") as file:
+            file.seek(index % self.COUNT * 6000)
+            return float(file.read(6000)[0])
+
+
+class Large(Map):
+    """480 MB in files of 512 KiB, which every epoch reads in another order."""
+
+    def read(self, index):
+        folder = data_folder("drawn_large", lambda to: [(to / f"{k}.bin").write_bytes(os.urandom(1 << 19)) for k in range(960)])
+        return float((folder / f"{index * 7919 % 960}.bin").read_bytes()[0])
+
+
+class Batches(Dataset):
+    """Whole batches of so many megabytes, in memory that workers share."""
+
+    def __init__(self, args, planted):
+        self.steps = args.steps
+        size = args.size // 4 if args.cause == "pinning" and not planted else args.size
+        self.batches = [torch.randn(size, 1 << 18).share_memory_() for _ in range(4)]
+
+    def __len__(self):
+        return self.steps
+
+    def __getitem__(self, index):
+        return self.batches[index % len(self.batches)]
+
+
+def make_blocks(path: Path, count: int, size: int) -> None:
+    with open(path, "wb") as file:
+        for _ in range(count):
+            file.write(os.urandom(size))
+
+
+def make_pieces(to: Path, count: int) -> None:
+    with open(to / "all", "wb") as whole:
+        for number in range(count):
+            piece = os.urandom(6000)
+            (to / f"{number}.bin").write_bytes(piece)
+            whole.write(piece)
 
 
 def make_zip(path: Path, members: int) -> None:
@@ -357,5 +456,6 @@ DATASETS = {
     "table": Table, "words": Words, "records": Records, "transformed": Transformed, "subset": subset, "joined": joined,
     "stream": Stream, "shards": Shards,
     "noisy": Noisy, "shared": Shared, "reopened": Reopened, "photographs": Photographs, "compressed": Compressed,
-    "remote": Remote, "products": Products, "objects": Objects,
+    "remote": Remote, "products": Products, "objects": Objects, "library": Library, "corpus": Corpus, "blocks": Blocks,
+    "pieces": Pieces, "large": Large, "batches": Batches,
 }  # fmt: skip

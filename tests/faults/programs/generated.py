@@ -13,13 +13,14 @@ import time
 
 import numpy as np
 import torch
-from common import OWN, Trainer, options
+from common import OWN, Trainer, blas_threads, options
 from drawn_data import DATASETS, spend
+from drawn_steps import trainer_of
 from torch.utils.data import DataLoader
 
 args = options(
     steps=100, dataset="map", cause="none", work="sleep", work_ms=1.0, cost_ms=10.0, late_ms=0.0, every=1, objects=0,
-    start_ms=0.0, threads=1, slow_ms=0.0,
+    start_ms=0.0, threads=1, slow_ms=0.0, quick_ms=0.0, rank=0, filling=0, spawn=False, size=0, device="",
 )  # fmt: skip
 planted = set() if args.fixed else set(args.cause.split("+"))
 
@@ -52,6 +53,8 @@ def collate(samples):
 
 def begin(worker: int) -> None:
     torch.set_num_threads(1)
+    if args.dataset == "library":
+        blas_threads(args.threads)
     time.sleep(args.start_ms / 1e3)
 
 
@@ -59,6 +62,12 @@ def loader() -> DataLoader:
     data = DATASETS[args.dataset](args, planted)
     more = {"persistent_workers": args.persistent, "prefetch_factor": args.prefetch_factor, "worker_init_fn": begin}
     how = {"num_workers": args.num_workers, **(more if args.num_workers else {})}
+    if args.spawn:
+        how["multiprocessing_context"] = "spawn"
+    if args.device:
+        how["pin_memory"] = "pageable" not in planted
+    if args.dataset == "batches":
+        return DataLoader(data, None, **how)
     if "collate" in planted:
         how["collate_fn"] = collate
     elif "objects" in planted:
@@ -133,7 +142,9 @@ def main():
     kept = [[number] for number in range(args.objects)]
     if "gil" in planted:
         threading.Thread(target=dashboard, daemon=True).start()
-    trainer = Trainer(args)
+    if args.dataset == "library":
+        blas_threads(1)
+    trainer = trainer_of(args, planted)
     train(trainer, loader())
     trainer.finish()
     del kept
@@ -144,7 +155,9 @@ def ranks() -> None:
     from torch.nn.parallel import DistributedDataParallel
 
     dist.init_process_group("gloo")
-    if dist.get_rank() == 1:
+    if "wander" in args.cause:
+        args.quick_ms, args.work_ms, args.rank = args.work_ms, args.slow_ms, dist.get_rank()
+    elif dist.get_rank() == 1:
         args.work_ms = args.slow_ms
     trainer = Trainer(args)
     trainer.model = DistributedDataParallel(trainer.model)
