@@ -17,16 +17,6 @@ static struct st_region whole(int32_t width, int32_t height)
     return (struct st_region){0, 0, (uint32_t)width, (uint32_t)height};
 }
 
-void st_work_equip(struct st_work *work)
-{
-    const enum st_cpu_level level = st_cpu_level();
-    work->level = level;
-    work->kernels = st_kernels_for(level);
-    work->colour = st_colour_rows_for(level);
-    work->jpeg = st_jpeg_kernels_for(level);
-    work->warp = st_warp_rows_for(level);
-}
-
 /* The size of the encoded image after its turn. */
 static void turned_size(const struct st_image *image, uint32_t *width, uint32_t *height)
 {
@@ -53,12 +43,6 @@ int st_image_open(struct st_image *image, struct st_work *work, struct st_bytes 
     return STOKER_OK;
 }
 
-void st_image_wrap(struct st_image *image, struct st_work *work, struct st_view pixels)
-{
-    *image =
-        (struct st_image){.work = work, .pixels = pixels, .crop = whole(pixels.width, pixels.height)};
-}
-
 static struct st_region whole_crop(const struct st_image *image)
 {
     return (struct st_region){0, 0, image->crop.width, image->crop.height};
@@ -67,37 +51,6 @@ static struct st_region whole_crop(const struct st_image *image)
 static struct st_region *visible(struct st_image *image)
 {
     return image->resized ? &image->resize.window : &image->crop;
-}
-
-int32_t st_image_width(const struct st_image *image)
-{
-    return (int32_t)(image->resized ? image->resize.window.width : image->crop.width);
-}
-
-int32_t st_image_height(const struct st_image *image)
-{
-    return (int32_t)(image->resized ? image->resize.window.height : image->crop.height);
-}
-
-int32_t st_image_channels(const struct st_image *image)
-{
-    return image->encoded ? 3 : image->pixels.channels;
-}
-
-void st_image_mirror(struct st_image *image)
-{
-    if (image->boxes)
-        st_boxes_mirror(image->boxes, true, st_image_width(image));
-    else
-        image->mirror = !image->mirror;
-}
-
-void st_image_flip(struct st_image *image)
-{
-    if (image->boxes)
-        st_boxes_mirror(image->boxes, false, st_image_height(image));
-    else
-        image->flip = !image->flip;
 }
 
 static int no_memory(int32_t width, int32_t height, struct stoker_error *err)
@@ -187,6 +140,12 @@ static int crop_pixels(const struct st_image *image, struct st_region part, stru
 {
     if (image->encoded)
         return decode(image, part, stored_crop(image, 1), 1, out, err);
+    if (image->late) {
+        part.x += image->crop.x;
+        part.y += image->crop.y;
+        *out = (struct st_view){0};
+        return image->late->make(image->late, part, out, err);
+    }
     *out = image->pixels;
     out->data = st_row(out, (int32_t)(image->crop.y + part.y)) +
                 (ptrdiff_t)(image->crop.x + part.x) * out->channels;
@@ -228,6 +187,9 @@ static int settle_size(struct st_image *image, struct stoker_error *err)
 {
     struct st_work *work = image->work;
     struct st_view pixels;
+    if (image->resized || st_image_width(image) != image->pixels.width ||
+        st_image_height(image) != image->pixels.height)
+        image->framed = (struct st_region){0};
     if (image->resized) {
         struct st_resize job;
         struct st_view input;
@@ -241,10 +203,11 @@ static int settle_size(struct st_image *image, struct stoker_error *err)
         const int rc = crop_pixels(image, whole_crop(image), &pixels, err);
         if (rc < 0)
             return rc;
-        image->owned = image->owned || image->encoded;
+        image->owned = image->owned || image->encoded || image->late;
     }
     image->pixels = pixels;
     image->encoded = image->resized = false;
+    image->late = NULL;
     image->crop = whole(pixels.width, pixels.height);
     return STOKER_OK;
 }
@@ -256,6 +219,7 @@ static int copy_turned(struct st_image *image, struct st_turn turn, struct stoke
     if (!st_turn_view(turn, &pixels, &image->work->arena, &image->pixels))
         return no_memory(pixels.width, pixels.height, err);
     image->owned = true;
+    image->framed = (struct st_region){0};
     return STOKER_OK;
 }
 
@@ -266,6 +230,7 @@ static int make(struct st_image *image, struct stoker_error *err)
     int rc = settle_size(image, err);
     if (rc < 0 || !image->pending_count)
         return rc;
+    image->framed = (struct st_region){0};
     if (st_pending_run(image->pending, image->pending_count, st_colour_rows_of(work),
                        st_warp_rows_of(work), &work->arena, &image->pixels, &image->owned) < 0)
         rc = no_memory(st_image_width(image), st_image_height(image), err);
@@ -287,6 +252,8 @@ int st_image_pixels(struct st_image *image, bool writable, bool any_side, struct
         turn.flip = image->flip;
         image->mirror = image->flip = false;
     }
+    if (writable)
+        image->framed = (struct st_region){0};
     if (st_turn_needed(turn) || (writable && !image->owned))
         rc = copy_turned(image, turn, err);
     *out = image->pixels;
@@ -297,11 +264,21 @@ void st_image_set(struct st_image *image, struct st_view pixels, bool any_side)
 {
     image->pixels = pixels;
     image->owned = true;
+    image->framed = (struct st_region){0};
     image->encoded = image->resized = false;
+    image->late = NULL;
     image->crop = whole(pixels.width, pixels.height);
     image->pending_count = 0;
     if (!any_side)
         image->mirror = image->flip = false;
+}
+
+int st_late_input(const struct st_late *late, struct st_region part, struct st_view *out,
+                  struct stoker_error *err)
+{
+    struct st_image from = late->from;
+    const int rc = st_image_crop(&from, part, err);
+    return rc < 0 ? rc : st_image_pixels(&from, false, false, out, err);
 }
 
 int st_image_do(struct st_image *image, struct st_pending op, struct stoker_error *err)
@@ -364,21 +341,47 @@ static int settle_turn(struct st_image *image, struct stoker_error *err)
     return STOKER_OK;
 }
 
-/* With OpenCV's arithmetic, at once. */
+/* With OpenCV's arithmetic. */
+struct cv_resize {
+    struct st_late late;
+    enum st_filter filter;
+};
+
+static int make_cv_resize(const struct st_late *late, struct st_region part, struct st_view *out,
+                          struct stoker_error *err)
+{
+    const struct cv_resize *resize = (const struct cv_resize *)(const void *)late;
+    const int32_t width = st_image_width(&late->from), height = st_image_height(&late->from);
+    struct st_cv_parts parts = {.in_width = width,
+                                .in_height = height,
+                                .out_width = late->width,
+                                .out_height = late->height,
+                                .out = part};
+    struct st_view in;
+    parts.in = st_cv_resize_needs(&parts);
+    int rc = st_late_input(late, parts.in, &in, err);
+    if (rc >= 0)
+        rc = st_late_output(late, part, out, err);
+    return rc < 0 ? rc
+                  : st_cv_resize_view(resize->filter, 0, &parts, &in, out, &late->from.work->arena, err);
+}
+
 static int resize_as_cv(struct st_image *image, int32_t width, int32_t height, enum st_filter filter,
                         struct stoker_error *err)
 {
-    struct st_arena *arena = &image->work->arena;
-    struct st_view in, out;
-    int rc = st_image_pixels(image, false, false, &in, err);
-    if (rc < 0)
-        return rc;
-    if (!st_view_take(&out, arena, width, height, in.channels))
+    struct cv_resize *resize = st_arena_take(&image->work->arena, sizeof *resize);
+    const bool shrinks = width < st_image_width(image) || height < st_image_height(image);
+    struct st_view pixels;
+    if (!resize)
         return no_memory(width, height, err);
-    rc = st_cv_resize_view(image->numbers ? ST_FILTER_CV_NEAREST : filter, 0, &in, &out, arena, err);
-    if (rc >= 0)
-        st_image_set(image, out, false);
-    return rc;
+    if (image->numbers)
+        filter = ST_FILTER_CV_NEAREST;
+    else if (filter == ST_FILTER_CV_LINEAR_AREA)
+        filter = shrinks ? ST_FILTER_CV_AREA : ST_FILTER_CV_LINEAR;
+    *resize = (struct cv_resize){{.width = width, .height = height, .make = make_cv_resize}, filter};
+    st_image_set_late(image, &resize->late);
+    /* Areas are not made in parts. */
+    return filter == ST_FILTER_CV_AREA ? st_image_pixels(image, false, true, &pixels, err) : STOKER_OK;
 }
 
 int st_image_resize(struct st_image *image, int32_t width, int32_t height, enum st_filter filter,

@@ -5,7 +5,7 @@
  * directly in the slot. So a crop before decoding shrinks the decode, a crop after a resize shrinks the
  * resize, a flip costs nothing, and the recorded work can be left to a device.
  *
- *     encoded or pixels -> crop -> resize, window -> pending ops -> mirror, flip
+ *     encoded, late or pixels -> crop -> resize, window -> pending ops -> mirror, flip
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,6 +21,7 @@
 #include "op/geometry/warp_rows.h"
 
 struct st_image;
+struct st_late;
 struct st_jpeg_kernels;
 struct st_jpeg_marks;
 
@@ -65,7 +66,9 @@ struct st_image {
     uint32_t codec;
     struct st_header header;
     struct st_turn turn;    /* to be applied on decoding */
-    struct st_view pixels;  /* if not encoded */
+    const struct st_late *late; /* not NULL: the pixels are made of another image when they are needed */
+    struct st_view pixels;  /* if not encoded; of late ones, the size alone */
+    struct st_region framed; /* of the pixels: all others are alike; no width: that is not known */
     bool owned;             /* the pixels are the image's own, in the arena: ops may modify them */
     struct st_numbers *numbers; /* not NULL: a mask, whose pixels are numbers. It is moved like its image
                                    (resized by the nearest pixels), and its values never change */
@@ -78,6 +81,17 @@ struct st_image {
     struct st_pending pending[ST_PENDING_MAX];
     uint32_t pending_count;
     bool mirror, flip;
+};
+
+/* Pixels that an op makes of an image: only the part that is needed, when it is needed. The op's own
+ * struct begins with this, and lies in the arena. */
+struct st_late {
+    struct st_image from;
+    int32_t width, height; /* of the result */
+    /* Makes `part` of the result: where `out` says, or in the arena if `out` has no memory. It may be
+     * called several times. */
+    int (*make)(const struct st_late *late, struct st_region part, struct st_view *out,
+                struct stoker_error *err);
 };
 
 /* Reads the header; the image is then `encoded`, and its crop is the whole image. */
@@ -116,8 +130,16 @@ void st_image_flip(struct st_image *image);
 int st_image_pixels(struct st_image *image, bool writable, bool any_side, struct st_view *out,
                     struct stoker_error *err);
 /* Replaces the pixels by others (from the arena); everything pending is dropped, except mirror and flip
- * with `any_side`. */
+ * with `any_side`. The caller may then set `framed`: it is forgotten when pixels are made writable. */
 void st_image_set(struct st_image *image, struct st_view pixels, bool any_side);
+/* The image becomes one of late pixels. `late` has its function and size; it gets what the image was. */
+void st_image_set_late(struct st_image *image, struct st_late *late);
+/* The pixels of part of what `late` is made of, nothing of which remains pending. */
+int st_late_input(const struct st_late *late, struct st_region part, struct st_view *out,
+                  struct stoker_error *err);
+/* Memory for a part of late pixels, unless `out` has some. */
+int st_late_output(const struct st_late *late, struct st_region part, struct st_view *out,
+                   struct stoker_error *err);
 /* For a device: the pixels that the pending work starts from. If `*resized`, `*resize` is to be applied
  * to them (they are just the part of the input that it needs); then follow pending ops, mirroring and
  * flipping. */

@@ -1,4 +1,4 @@
-/* image_kinds.c - lazy images of bytes in memory, of masks, and of boxes without pixels
+/* image_kinds.c - lazy images of bytes in memory, of masks, of boxes, and of late pixels; their sizes
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -7,6 +7,54 @@
 #include "codec/jpeg/kernels.h"
 
 #include <string.h>
+
+void st_work_equip(struct st_work *work)
+{
+    const enum st_cpu_level level = st_cpu_level();
+    work->level = level;
+    work->kernels = st_kernels_for(level);
+    work->colour = st_colour_rows_for(level);
+    work->jpeg = st_jpeg_kernels_for(level);
+    work->warp = st_warp_rows_for(level);
+}
+
+int32_t st_image_width(const struct st_image *image)
+{
+    return (int32_t)(image->resized ? image->resize.window.width : image->crop.width);
+}
+
+int32_t st_image_height(const struct st_image *image)
+{
+    return (int32_t)(image->resized ? image->resize.window.height : image->crop.height);
+}
+
+int32_t st_image_channels(const struct st_image *image)
+{
+    return image->encoded ? 3 : image->pixels.channels;
+}
+
+void st_image_mirror(struct st_image *image)
+{
+    if (image->boxes)
+        st_boxes_mirror(image->boxes, true, st_image_width(image));
+    else
+        image->mirror = !image->mirror;
+}
+
+void st_image_flip(struct st_image *image)
+{
+    if (image->boxes)
+        st_boxes_mirror(image->boxes, false, st_image_height(image));
+    else
+        image->flip = !image->flip;
+}
+
+void st_image_wrap(struct st_image *image, struct st_work *work, struct st_view pixels)
+{
+    *image = (struct st_image){.work = work,
+                               .pixels = pixels,
+                               .crop = {0, 0, (uint32_t)pixels.width, (uint32_t)pixels.height}};
+}
 
 /* Expands grey to RGB. Kernels read and write whole vectors, and the pixels may be followed by the end
  * of a mapped file. */
@@ -79,4 +127,26 @@ void st_image_of_boxes(struct st_image *image, struct st_work *work, int32_t wid
 {
     *image = (struct st_image){
         .work = work, .boxes = boxes, .crop = {0, 0, (uint32_t)width, (uint32_t)height}};
+}
+
+void st_image_set_late(struct st_image *image, struct st_late *late)
+{
+    late->from = *image;
+    *image = (struct st_image){
+        .work = image->work,
+        .late = late,
+        .pixels = {.width = late->width, .height = late->height, .channels = st_image_channels(image)},
+        .numbers = image->numbers,
+        .chosen = image->chosen,
+        .crop = {0, 0, (uint32_t)late->width, (uint32_t)late->height}};
+}
+
+int st_late_output(const struct st_late *late, struct st_region part, struct st_view *out,
+                   struct stoker_error *err)
+{
+    if (out->data || st_view_take(out, &late->from.work->arena, (int32_t)part.width,
+                                  (int32_t)part.height, st_image_channels(&late->from)))
+        return STOKER_OK;
+    return st_fail(err, STOKER_ENOMEM, "no memory for an image of %u x %u pixels", part.width,
+                   part.height);
 }

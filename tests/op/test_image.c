@@ -4,7 +4,12 @@
 #include "tap.h"
 
 #include "codec/jpeg_encode.h"
+#include "op/cv/colour.h"
+#include "op/geometry/border.h"
+#include "op/geometry/cv_warp.h"
+#include "op/resize/resize_cv.h"
 
+extern const struct st_op st_op_albu_shift_hsv;
 static struct st_work work;
 
 /* ---- the same, done at once --------------------------------------------------------------------- */
@@ -85,6 +90,100 @@ static void naive_resize(struct st_view *v, int32_t width, int32_t height, enum 
     *v = out;
 }
 
+static void replace(struct st_view *v, struct st_view by)
+{
+    free(v->data);
+    *v = by;
+}
+
+static void naive_resize_cv(struct st_view *v, int32_t width, int32_t height, enum st_filter filter)
+{
+    struct st_arena arena = {0};
+    struct stoker_error err;
+    struct st_view out = naive_new(width, height, v->channels);
+    if (st_cv_resize_view(filter, 0, NULL, v, &out, &arena, &err) < 0)
+        abort();
+    st_arena_free(&arena);
+    replace(v, out);
+}
+
+/* By any scale and angle, and also so that little of it is left. */
+static bool warp_both(struct st_rng *rng, struct st_image *image, struct st_view *naive)
+{
+    const int32_t width = naive->width, height = naive->height;
+    const struct st_cv_warp_params params = {.border = (int32_t)st_rng_below(rng, 5),
+                                             .fill = {.count = 1, .value = {77}}};
+    struct st_cv_map map = {.pixels[8] = 1,
+                            .perspective = st_rng_below(rng, 4) == 0,
+                            .width = 1 + (int32_t)st_rng_below(rng, 70),
+                            .height = 1 + (int32_t)st_rng_below(rng, 70)};
+    double *m = map.pixels, numbers[10 + ST_CV_BORDER_NUMBERS] = {0};
+    for (int k = 0; k < 6; k++)
+        m[k] = k % 3 == 2 ? st_rng_range(rng, -60, 60) : st_rng_range(rng, -2, 2);
+    m[6] = map.perspective ? st_rng_range(rng, 0, 0.002) : 0;
+    struct st_arena arena = {0};
+    struct stoker_error err;
+    const uint32_t count = map.perspective ? 9 : 6;
+    memcpy(numbers, m, count * sizeof *m);
+    numbers[count + 1] = params.border;
+    for (uint32_t c = 0; c < ST_CV_CHANNELS; c++)
+        numbers[count + 2 + c] = 77;
+    const struct st_cv_call call = {.in = *naive,
+                                    .out = naive_new(map.width, map.height, naive->channels),
+                                    .numbers = numbers,
+                                    .count = count + 1 + ST_CV_BORDER_NUMBERS,
+                                    .arena = &arena,
+                                    .level = st_cpu_level()};
+    if (st_cv_run(st_cv_find(map.perspective ? "warp_perspective" : "warp_affine"), &call, &err) < 0)
+        abort();
+    st_arena_free(&arena);
+    replace(naive, call.out);
+    return st_image_width(image) == width && st_image_height(image) == height &&
+           st_image_cv_warp(image, &map, &params, "warp", &err) == STOKER_OK;
+}
+
+/* A border of one colour, and often hue, saturation and value of all; sometimes with a multiple of 32
+ * columns, which OpenCV makes alike. */
+static bool frame_both(struct st_rng *rng, struct st_image *image, struct st_view *naive)
+{
+    const struct st_border border = {.fill = {.count = 3, .value = {200, 120, 40}}};
+    struct st_sides s = {(int32_t)st_rng_below(rng, 9), (int32_t)st_rng_below(rng, 9),
+                         (int32_t)st_rng_below(rng, 9), (int32_t)st_rng_below(rng, 9)};
+    if (st_rng_below(rng, 2))
+        s.right += 32 - (naive->width + s.left + s.right) % 32;
+    struct stoker_error err;
+    struct st_view out = naive_new(naive->width + s.left + s.right, naive->height + s.top + s.bottom,
+                                   naive->channels);
+    for (int32_t y = 0; y < out.height; y++)
+        for (int32_t k = 0; k < (int32_t)out.stride; k++) {
+            const int32_t from_y = y - s.top, at = k - s.left * out.channels;
+            const bool inside = from_y >= 0 && from_y < naive->height && at >= 0 && at < naive->stride;
+            st_row(&out, y)[k] = inside ? st_row(naive, from_y)[at]
+                                        : (uint8_t)border.fill.value[k % out.channels];
+        }
+    replace(naive, out);
+    if (st_image_pad(image, &border, &s, 1, NULL, "pad", &err) != STOKER_OK)
+        return false;
+    if (naive->channels != 3 || st_rng_below(rng, 2))
+        return true;
+    static const struct st_list range = {.count = 2, .value = {7, 7}};
+    const struct st_list ranges[3] = {range, range, range}; /* as the op's struct */
+    uint8_t table[3][256];
+    for (int v = 0; v < 256; v++) {
+        table[0][v] = (uint8_t)((v + 7) % 180);
+        table[1][v] = table[2][v] = (uint8_t)(v + 7 < 255 ? v + 7 : 255);
+    }
+    table[1][0] = 0;
+    if (image->mirror || image->flip) /* a turned row has other vectors */
+        return true;
+    for (int32_t y = 0; y < naive->height; y++)
+        st_cv_colour_rows_for(st_cpu_level())
+            ->through_hsv(st_row(naive, y), (size_t)naive->width, (const uint8_t(*)[256])table);
+    struct st_rng none;
+    st_rng_init(&none, 1, 0, 0, 0);
+    return st_op_albu_shift_hsv.run(ranges, &none, image, &err) == STOKER_OK;
+}
+
 static void invert(const struct st_view *v)
 {
     for (int32_t y = 0; y < v->height; y++)
@@ -99,7 +198,20 @@ static bool step_both(struct st_rng *rng, struct st_image *image, struct st_view
     struct st_view pixels;
     struct stoker_error err;
     const uint32_t w = (uint32_t)naive->width, h = (uint32_t)naive->height;
-    switch (st_rng_below(rng, 7)) {
+    switch (st_rng_below(rng, 10)) {
+    case 7: {
+        const int32_t width = 1 + (int32_t)st_rng_below(rng, 70),
+                      height = 1 + (int32_t)st_rng_below(rng, 70);
+        const bool halves = st_rng_below(rng, 4) == 0 && w > 1 && h > 1;
+        const int32_t to_x = halves ? (int32_t)w / 2 : width, to_y = halves ? (int32_t)h / 2 : height;
+        const enum st_filter filter = (enum st_filter)(ST_FILTER_CV_NEAREST + st_rng_below(rng, 4));
+        naive_resize_cv(naive, to_x, to_y, filter);
+        return st_image_resize(image, to_x, to_y, filter, &err) == STOKER_OK;
+    }
+    case 8:
+        return warp_both(rng, image, naive);
+    case 9:
+        return frame_both(rng, image, naive);
     case 0:
     case 1: {
         struct st_region r = {.x = (uint32_t)st_rng_below(rng, w), .y = (uint32_t)st_rng_below(rng, h)};

@@ -50,13 +50,47 @@ static void add_to_all(uint8_t table[256], double by)
         table[v] = st_albu_byte((float)(v + (int32_t)by));
 }
 
+/* All pixels outside of `framed` become what one of them becomes. */
+static void through_hsv_framed(const struct st_cv_colour_rows *rows, const struct st_view *pixels,
+                               struct st_region framed, const uint8_t table[3][256])
+{
+    enum { VECTOR = ST_CV_HSV_VECTOR, VECTOR_BYTES = VECTOR * CHANNELS };
+    const bool first = framed.x || framed.y;
+    const size_t row = (size_t)pixels->width * CHANNELS;
+    const size_t left = framed.x / VECTOR * VECTOR_BYTES;
+    const size_t right = st_align(framed.x + framed.width, VECTOR) * CHANNELS;
+    const uint8_t *alike = st_row(pixels, first ? 0 : pixels->height - 1) + (first ? 0 : row - CHANNELS);
+    uint8_t around[VECTOR_BYTES];
+    for (size_t k = 0; k < VECTOR_BYTES; k++)
+        around[k] = alike[k % CHANNELS];
+    rows->through_hsv(around, VECTOR, table);
+    for (int32_t y = 0; y < pixels->height; y++) {
+        const bool inside = (uint32_t)y - framed.y < framed.height;
+        uint8_t *to = st_row(pixels, y);
+        for (size_t at = 0; at < row; at += VECTOR_BYTES)
+            if (!inside || at < left || at >= right)
+                memcpy(to + at, around, VECTOR_BYTES);
+        if (inside)
+            rows->through_hsv(to + left, (right - left) / CHANNELS, table);
+    }
+}
+
 static int through_hsv(struct st_image *image, const uint8_t table[3][256], struct stoker_error *err)
 {
+    const struct st_cv_colour_rows *rows = rows_of(image);
     struct st_view pixels;
     const bool all_alike = st_image_width(image) % ST_CV_HSV_VECTOR == 0;
-    const int rc = st_image_pixels(image, true, all_alike, &pixels, err);
+    int rc = st_image_pixels(image, false, all_alike, &pixels, err);
+    const struct st_region framed = image->framed;
+    if (rc >= 0)
+        rc = st_image_pixels(image, true, all_alike, &pixels, err);
+    if (rc >= 0 && framed.width && all_alike) {
+        through_hsv_framed(rows, &pixels, framed, table);
+        image->framed = framed;
+        return rc;
+    }
     for (int32_t y = 0; rc >= 0 && y < pixels.height; y++)
-        rows_of(image)->through_hsv(st_row(&pixels, y), (size_t)pixels.width, table);
+        rows->through_hsv(st_row(&pixels, y), (size_t)pixels.width, table);
     return rc;
 }
 

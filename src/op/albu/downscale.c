@@ -68,9 +68,9 @@ static int run(const void *self, struct st_rng *rng, struct st_image *image, str
     if (!st_view_take(&small, arena, (int32_t)width, (int32_t)height, in.channels) ||
         !st_view_take(&out, arena, in.width, in.height, in.channels))
         return st_albu_no_memory(name, err);
-    rc = st_cv_resize_view((enum st_filter)d->down, scale, &in, &small, arena, err);
+    rc = st_cv_resize_view((enum st_filter)d->down, scale, NULL, &in, &small, arena, err);
     if (rc >= 0)
-        rc = st_cv_resize_view((enum st_filter)d->up, 0, &small, &out, arena, err);
+        rc = st_cv_resize_view((enum st_filter)d->up, 0, NULL, &small, &out, arena, err);
     if (rc >= 0)
         st_image_set(image, out, false);
     return rc;

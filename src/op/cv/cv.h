@@ -31,12 +31,23 @@ enum st_cv_border {
     ST_CV_BORDER_REFLECT_101,
 };
 
+/* Of which images the pixels of a resize or warp are parts. */
+struct st_cv_parts {
+    int32_t in_width, in_height, out_width, out_height;
+    struct st_region in, out; /* `in` has everything that `out` depends on */
+};
+/* Of a resize: the part of the input that the part of the result depends on, and perhaps some more. */
+struct st_region st_cv_resize_needs(const struct st_cv_parts *parts);
+
 struct st_cv_call {
     struct st_view in, out; /* they do not overlap */
     const double *numbers;  /* the op's, all finite */
     uint32_t count;
     struct st_bytes table[ST_CV_TABLES]; /* of the op: numbers for each value or pixel */
     uint32_t tables;
+    /* NULL; nearest and linear resizes: `in` and `out` are these parts; affine and perspective warps:
+     * `out` is, and only that part of `in` is read */
+    const struct st_cv_parts *parts;
     double factor; /* resizes: 0, or what the sides were multiplied by and rounded, OpenCV's fx and fy */
     struct st_arena *arena; /* for scratch memory */
     enum st_cpu_level level;

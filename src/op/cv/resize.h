@@ -78,6 +78,12 @@ static inline double st_cv_scale(const struct st_cv_call *call, int32_t in, int3
 {
     return 1. / (call->factor > 0 ? call->factor : (double)out / in);
 }
+/* One axis of the images of which the call has parts that begin at `in_at` and `out_at`. */
+struct st_cv_axis {
+    int32_t in, out, in_at, out_at;
+};
+struct st_cv_axis st_cv_axis_x(const struct st_cv_call *call);
+struct st_cv_axis st_cv_axis_y(const struct st_cv_call *call);
 /* Copies where both sizes are the same; true if it did. */
 bool st_cv_resize_copied(const struct st_cv_call *call);
 /* Linear, or what stands for the area where an axis becomes longer. */

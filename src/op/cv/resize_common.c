@@ -59,9 +59,49 @@ const uint8_t *st_cv_windows_pick(const struct st_cv_windows *windows, int32_t g
     return pick;
 }
 
+struct st_cv_axis st_cv_axis_x(const struct st_cv_call *call)
+{
+    const struct st_cv_parts *p = call->parts;
+    if (!p)
+        return (struct st_cv_axis){.in = call->in.width, .out = call->out.width};
+    return (struct st_cv_axis){p->in_width, p->out_width, (int32_t)p->in.x, (int32_t)p->out.x};
+}
+
+struct st_cv_axis st_cv_axis_y(const struct st_cv_call *call)
+{
+    const struct st_cv_parts *p = call->parts;
+    if (!p)
+        return (struct st_cv_axis){.in = call->in.height, .out = call->out.height};
+    return (struct st_cv_axis){p->in_height, p->out_height, (int32_t)p->in.y, (int32_t)p->out.y};
+}
+
+/* Two pixels more on either side than the places of its ends, whatever is rounded. */
+static void needs(int32_t in, int32_t out, uint32_t from, uint32_t count, uint32_t *first,
+                  uint32_t *many)
+{
+    enum { MORE = 2 };
+    const double scale = (double)in / out;
+    const double begin = floor(from * scale) - MORE, end = ceil(((double)from + count) * scale) + MORE;
+    *first = begin > 0 ? (uint32_t)begin : 0;
+    *many = (uint32_t)(end < in ? end : in) - *first;
+}
+
+struct st_region st_cv_resize_needs(const struct st_cv_parts *parts)
+{
+    struct st_region in;
+    needs(parts->in_width, parts->out_width, parts->out.x, parts->out.width, &in.x, &in.width);
+    needs(parts->in_height, parts->out_height, parts->out.y, parts->out.height, &in.y, &in.height);
+    return in;
+}
+
 int st_cv_resize_check(const struct st_cv_call *call, const char *op, struct stoker_error *err)
 {
     const double factor = call->factor;
+    const struct st_cv_axis x = st_cv_axis_x(call), y = st_cv_axis_y(call);
+    if (x.in > ST_CV_SIDE || x.out > ST_CV_SIDE || y.in > ST_CV_SIDE || y.out > ST_CV_SIDE)
+        return st_fail(err, STOKER_EINVAL,
+                       "%s: images have at most %d pixels on each side, not %d x %d to %d x %d", op,
+                       ST_CV_SIDE, y.in, x.in, y.out, x.out);
     if (call->in.channels != call->out.channels)
         return st_fail(err, STOKER_EINVAL, "%s: the input has %d channels, and the result %d", op,
                        call->in.channels, call->out.channels);
@@ -75,7 +115,7 @@ int st_cv_resize_check(const struct st_cv_call *call, const char *op, struct sto
 bool st_cv_resize_copied(const struct st_cv_call *call)
 {
     const struct st_view *in = &call->in, *out = &call->out;
-    if (in->width != out->width || in->height != out->height)
+    if (call->parts || in->width != out->width || in->height != out->height)
         return false;
     for (int32_t y = 0; y < out->height; y++)
         memcpy(st_row(out, y), st_row(in, y), (size_t)in->width * (size_t)in->channels);
@@ -91,8 +131,9 @@ static bool whole_step(const struct st_cv_call *call, int32_t in, int32_t out, i
 
 bool st_cv_whole_steps(const struct st_cv_call *call, int32_t *step_x, int32_t *step_y)
 {
-    const bool x = whole_step(call, call->in.width, call->out.width, step_x);
-    return whole_step(call, call->in.height, call->out.height, step_y) && x;
+    const struct st_cv_axis across = st_cv_axis_x(call), down = st_cv_axis_y(call);
+    const bool x = whole_step(call, across.in, across.out, step_x);
+    return whole_step(call, down.in, down.out, step_y) && x;
 }
 
 static int32_t sum_of(const struct st_cv_call *call, int32_t x, int32_t y, int32_t width, int32_t height,

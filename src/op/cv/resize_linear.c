@@ -50,9 +50,10 @@ static const uint8_t *pick_pairs(const struct st_cv_linear *plan, int32_t group,
 static bool make_plan(struct st_cv_linear *plan, const struct st_cv_resize_rows *rows,
                       const struct st_cv_call *call, bool area)
 {
-    const int32_t channels = call->in.channels, last = call->in.width - 1;
+    const struct st_cv_axis axis = st_cv_axis_x(call);
+    const int32_t channels = call->in.channels, last = axis.in - 1;
     const int64_t values = (int64_t)call->out.width * channels;
-    const double scale = st_cv_scale(call, call->in.width, call->out.width);
+    const double scale = st_cv_scale(call, axis.in, axis.out);
     const size_t count = (size_t)values;
     int32_t *first = st_arena_take(call->arena, count * sizeof *first);
     int32_t *second = st_arena_take(call->arena, count * sizeof *second);
@@ -60,14 +61,14 @@ static bool make_plan(struct st_cv_linear *plan, const struct st_cv_resize_rows 
     if (!first || !second || !weight)
         return false;
     for (int32_t x = 0; x < call->out.width; x++) {
-        struct place place = place_of(x, scale, area);
+        struct place place = place_of(x + axis.out_at, scale, area);
         if (place.at < 0)
             place = (struct place){0, 0};
         if (place.at >= last)
             place = (struct place){last, 0};
         for (int32_t c = 0; c < channels; c++) {
             const int32_t k = x * channels + c;
-            first[k] = place.at * channels + c;
+            first[k] = (place.at - axis.in_at) * channels + c;
             second[k] = place.at < last ? first[k] + channels : first[k];
             weight[2 * k] = weight_of(1.f - place.beyond);
             weight[2 * k + 1] = weight_of(place.beyond);
@@ -92,7 +93,8 @@ int st_cv_resize_linearly(const struct st_cv_call *call, bool area, const char *
                           struct stoker_error *err)
 {
     const struct st_cv_resize_rows *rows = st_cv_resize_rows_for(call->level);
-    const double scale = st_cv_scale(call, call->in.height, call->out.height);
+    const struct st_cv_axis axis = st_cv_axis_y(call);
+    const double scale = st_cv_scale(call, axis.in, axis.out);
     struct st_cv_linear plan;
     if (!make_plan(&plan, rows, call, area))
         return st_cv_no_memory(op, err);
@@ -102,9 +104,9 @@ int st_cv_resize_linearly(const struct st_cv_call *call, bool area, const char *
         if (!(row[k] = st_arena_take(call->arena, (size_t)plan.values * sizeof **row)))
             return st_cv_no_memory(op, err);
     for (int32_t y = 0; y < call->out.height; y++) {
-        const struct place place = place_of(y, scale, area);
-        const int32_t above = inside(place.at, call->in.height),
-                      below = inside(place.at + 1, call->in.height);
+        const struct place place = place_of(y + axis.out_at, scale, area);
+        const int32_t above = inside(place.at, axis.in) - axis.in_at,
+                      below = inside(place.at + 1, axis.in) - axis.in_at;
         /* What one of them holds is kept; the other one is made. */
         const int upper = made[1] == above;
         if (made[upper] != above)
@@ -120,6 +122,18 @@ int st_cv_resize_linearly(const struct st_cv_call *call, bool area, const char *
     return STOKER_OK;
 }
 
+/* Of parts, too, each pixel is the mean of four: those that belong to the part of the result. */
+static int halve(const struct st_cv_call *call, struct stoker_error *err)
+{
+    const struct st_cv_axis x = st_cv_axis_x(call), y = st_cv_axis_y(call);
+    struct st_cv_call halved = *call;
+    halved.in.data = st_row(&call->in, 2 * y.out_at - y.in_at) +
+                     (ptrdiff_t)(2 * x.out_at - x.in_at) * call->in.channels;
+    halved.in.width = 2 * call->out.width;
+    halved.in.height = 2 * call->out.height;
+    return st_cv_resize_wholly(&halved, 2, 2, NAME, err);
+}
+
 static int run(const struct st_cv_call *call, struct stoker_error *err)
 {
     int32_t step_x, step_y;
@@ -127,7 +141,7 @@ static int run(const struct st_cv_call *call, struct stoker_error *err)
     if (rc || st_cv_resize_copied(call))
         return rc;
     if (st_cv_whole_steps(call, &step_x, &step_y) && step_x == 2 && step_y == 2)
-        return st_cv_resize_wholly(call, 2, 2, NAME, err);
+        return call->parts ? halve(call, err) : st_cv_resize_wholly(call, 2, 2, NAME, err);
     return st_cv_resize_linearly(call, false, NAME, err);
 }
 

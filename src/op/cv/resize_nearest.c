@@ -20,14 +20,15 @@ static bool make_plan(struct st_cv_nearest *plan, const struct st_cv_resize_rows
 {
     const struct st_view *in = &call->in, *out = &call->out;
     const int32_t channels = in->channels;
-    const double scale = st_cv_scale(call, in->width, out->width);
+    const struct st_cv_axis axis = st_cv_axis_x(call);
+    const double scale = st_cv_scale(call, axis.in, axis.out);
     const int64_t values = (int64_t)out->width * channels;
     int32_t *pixels = st_arena_take(call->arena, (size_t)out->width * sizeof *pixels);
     int32_t *first = st_arena_take(call->arena, (size_t)values * sizeof *first);
     if (!pixels || !first)
         return false;
     for (int32_t x = 0; x < out->width; x++) {
-        pixels[x] = source(x, scale, in->width) * channels;
+        pixels[x] = (source(x + axis.out_at, scale, axis.in) - axis.in_at) * channels;
         for (int32_t c = 0; c < channels; c++)
             first[x * channels + c] = pixels[x] + c;
     }
@@ -44,7 +45,8 @@ static int run(const struct st_cv_call *call, struct stoker_error *err)
 {
     const struct st_view *in = &call->in, *out = &call->out;
     const struct st_cv_resize_rows *rows = st_cv_resize_rows_for(call->level);
-    const double scale = st_cv_scale(call, in->height, out->height);
+    const struct st_cv_axis axis = st_cv_axis_y(call);
+    const double scale = st_cv_scale(call, axis.in, axis.out);
     struct st_cv_nearest plan;
     int rc = st_cv_resize_check(call, NAME, err);
     if (rc || st_cv_resize_copied(call))
@@ -53,7 +55,7 @@ static int run(const struct st_cv_call *call, struct stoker_error *err)
         return st_cv_no_memory(NAME, err);
     int32_t before = -1;
     for (int32_t y = 0; y < out->height; y++) {
-        const int32_t at = source(y, scale, in->height);
+        const int32_t at = source(y + axis.out_at, scale, axis.in) - axis.in_at;
         if (at == before)
             memcpy(st_row(out, y), st_row(out, y - 1), (size_t)out->width * (size_t)out->channels);
         else

@@ -51,11 +51,13 @@ struct st_cv_warp {
     const struct st_cv_warp_rows *rows;
     bool nearest;
     struct st_cv_border_of border;
-    float *x, *y; /* of a row */
+    int32_t width;     /* of a row of points, of which the call may want a part: */
+    int32_t left, top; /* where it begins */
+    float *x, *y;      /* of a row */
 };
 int st_cv_warp_begin(struct st_cv_warp *warp, const struct st_cv_call *call, uint32_t at, bool nearest,
                      const char *op, struct stoker_error *err);
-/* Makes row `y` of the points. */
+/* Makes row `y` of the call's result of the points, which are those of row `top` + y. */
 int st_cv_warp_row(const struct st_cv_warp *warp, const struct st_cv_call *call, int32_t y,
                    const char *op, struct stoker_error *err);
 

@@ -37,7 +37,7 @@ static int run(const struct st_cv_call *call, bool nearest, struct stoker_error 
     for (int k = 0; k < MAP; k++)
         map[k] = (float)m[k];
     for (int32_t y = 0; !rc && y < call->out.height; y++) {
-        warp.rows->affine(warp.x, warp.y, call->out.width, y, map);
+        warp.rows->affine(warp.x, warp.y, warp.width, warp.top + y, map);
         rc = st_cv_warp_row(&warp, call, y, NAME, err);
     }
     return rc;

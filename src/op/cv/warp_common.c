@@ -71,20 +71,24 @@ int st_cv_warp_begin(struct st_cv_warp *warp, const struct st_cv_call *call, uin
     if (!st_cv_whole(call, at, ST_CV_BORDER_CONSTANT, ST_CV_BORDER_REFLECT_101))
         return st_fail(err, STOKER_EINVAL, "%s: the kind of border %g must be one from 0 to 4", op,
                        numbers[0]);
-    *warp = (struct st_cv_warp){.nearest = nearest, .border.kind = (enum st_cv_border)numbers[0]};
+    *warp = (struct st_cv_warp){.nearest = nearest,
+                                .border.kind = (enum st_cv_border)numbers[0],
+                                .width = call->parts ? call->parts->out_width : call->out.width,
+                                .left = call->parts ? (int32_t)call->parts->out.x : 0,
+                                .top = call->parts ? (int32_t)call->parts->out.y : 0};
     for (int c = 0; c < ST_CV_CHANNELS; c++)
         warp->border.value[c] = (uint8_t)lrint(fmin(fmax(numbers[1 + c], 0), 255));
     /* The vector loops count bytes in 32 bits, downwards from the first row. */
     const bool countable =
         call->in.stride >= 0 && (int64_t)call->in.stride * call->in.height <= INT32_MAX;
     warp->rows = st_cv_warp_rows_for(countable ? call->level : ST_CPU_C);
-    const size_t bytes = ((size_t)call->out.width + ST_CV_WARP_BLOCK) * sizeof(float);
+    const size_t bytes = ((size_t)warp->width + ST_CV_WARP_BLOCK) * sizeof(float);
     warp->x = st_arena_take(call->arena, bytes);
     warp->y = st_arena_take(call->arena, bytes);
     if (!warp->x || !warp->y)
         return st_cv_no_memory(op, err);
     /* Points behind a row are computed with, and dropped. */
-    for (int32_t k = call->out.width; k < call->out.width + ST_CV_WARP_BLOCK; k++)
+    for (int32_t k = warp->width; k < warp->width + ST_CV_WARP_BLOCK; k++)
         warp->x[k] = warp->y[k] = 0;
     return STOKER_OK;
 }
@@ -92,7 +96,13 @@ int st_cv_warp_begin(struct st_cv_warp *warp, const struct st_cv_call *call, uin
 int st_cv_warp_row(const struct st_cv_warp *warp, const struct st_cv_call *call, int32_t y,
                    const char *op, struct stoker_error *err)
 {
-    const struct st_cv_points points = {warp->x, warp->y, call->out.width};
+    const struct st_cv_points points = {warp->x + warp->left, warp->y + warp->left, call->out.width};
+    /* Points behind the part of a row may come from where there are no pixels. */
+    const int32_t end = warp->left + points.count;
+    for (int32_t k = end; call->parts && k < end + ST_CV_WARP_BLOCK; k++) {
+        warp->x[k] = warp->x[end - 1];
+        warp->y[k] = warp->y[end - 1];
+    }
     /* Where OpenCV computes with infinity and NaN, its result depends on the neighbours. */
     const float most = warp->border.kind == ST_CV_BORDER_CONSTANT ? FLT_MAX : ST_CV_FARTHEST;
     if (!warp->rows->all_near(&points, most))

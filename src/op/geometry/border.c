@@ -224,6 +224,62 @@ static void fill_of(const struct st_image *image, const struct st_border *border
         st_image_number(image, (uint8_t)border->mask_fill, fill);
 }
 
+/* What is around `inside` in `out`. */
+static void fill_around(const struct st_view *out, struct st_region inside, const uint8_t *fill)
+{
+    const int32_t left = (int32_t)inside.x, right = left + (int32_t)inside.width;
+    const int32_t top = (int32_t)inside.y, bottom = top + (int32_t)inside.height;
+    const size_t channels = (size_t)out->channels;
+    const uint8_t *filled = NULL; /* a whole row */
+    for (int32_t y = 0; y < out->height; y++) {
+        uint8_t *row = st_row(out, y);
+        if (y >= top && y < bottom) {
+            if (left > 0)
+                fill_row(row, left, fill, channels);
+            if (right < out->width)
+                fill_row(row + (size_t)right * channels, out->width - right, fill, channels);
+        } else if (filled) {
+            memcpy(row, filled, (size_t)out->width * channels);
+        } else {
+            fill_row(row, out->width, fill, channels);
+            filled = row;
+        }
+    }
+}
+
+/* Makes the pixels where `at` says, which has their size. */
+static int make_at(struct st_image *image, const struct st_view *at, struct stoker_error *err)
+{
+    struct st_view pixels = *at;
+    if (image->late && !image->resized && !image->pending_count && !image->mirror && !image->flip)
+        return image->late->make(image->late, image->crop, &pixels, err);
+    const int rc = st_image_pixels(image, false, false, &pixels, err);
+    for (int32_t y = 0; rc >= 0 && y < at->height; y++) {
+        st_view_ahead(&pixels, y);
+        memcpy(st_row(at, y), st_row(&pixels, y), (size_t)at->width * (size_t)at->channels);
+    }
+    return rc;
+}
+
+/* In a border of one colour, the pixels are made where they stay: `seen` begins at (x, y) of `out`. */
+static int compose_constant(struct st_image *image, const struct st_border *border,
+                            const struct st_view *out, int32_t x, int32_t y, struct st_region seen,
+                            struct stoker_error *err)
+{
+    const struct st_region inside = {(uint32_t)x, (uint32_t)y, seen.width, seen.height};
+    const struct st_view at = {st_row(out, y) + (ptrdiff_t)x * out->channels, out->stride,
+                               (int32_t)seen.width, (int32_t)seen.height, out->channels};
+    uint8_t fill[4];
+    const int rc = make_at(image, &at, err);
+    if (rc < 0)
+        return rc;
+    fill_of(image, border, fill);
+    fill_around(out, inside, fill);
+    st_image_set(image, *out, false);
+    image->framed = inside;
+    return STOKER_OK;
+}
+
 /* Makes the visible part of the image, and the border around it. */
 static int compose_image(struct st_image *image, const struct st_border *border,
                          const struct axis *columns, const struct axis *rows, struct stoker_error *err)
@@ -232,22 +288,29 @@ static int compose_image(struct st_image *image, const struct st_border *border,
     uint8_t fill[4];
     struct st_region seen = {0};
     struct st_view in = {0}, out;
-    if (axis_span(columns, &seen.x, &seen.width) && axis_span(rows, &seen.y, &seen.height)) {
-        int rc = st_image_crop(image, seen, err);
-        if (rc >= 0)
-            rc = st_image_pixels(image, false, false, &in, err);
-        if (rc < 0)
-            return rc;
-    }
-    fill_of(image, border, fill);
+    int32_t x = 0, y = 0;
+    int rc = STOKER_OK;
+    const bool sees = axis_span(columns, &seen.x, &seen.width) && axis_span(rows, &seen.y, &seen.height);
+    const struct axis run = main_run(columns, &x);
+    const bool constant = border->mode == ST_PAD_CONSTANT && (uint32_t)run.count == seen.width &&
+                          (uint32_t)main_run(rows, &y).count == seen.height;
+    if (sees)
+        rc = st_image_crop(image, seen, err);
+    if (rc >= 0 && sees && !constant)
+        rc = st_image_pixels(image, false, false, &in, err);
+    if (rc < 0)
+        return rc;
     if (!st_view_take(&out, &image->work->arena, columns->count, rows->count, channels))
         return st_fail(err, STOKER_ENOMEM, "no memory for an image of %d x %d pixels", columns->count,
                        rows->count);
+    if (sees && constant)
+        return compose_constant(image, border, &out, x, y, seen, err);
+    fill_of(image, border, fill);
     if (in.data)
         compose(&out, &in, seen, columns, rows, fill);
     else
-        for (int32_t y = 0; y < out.height; y++)
-            fill_row(st_row(&out, y), out.width, fill, (size_t)channels);
+        for (int32_t row = 0; row < out.height; row++)
+            fill_row(st_row(&out, row), out.width, fill, (size_t)channels);
     st_image_set(image, out, false);
     return STOKER_OK;
 }
@@ -311,7 +374,7 @@ int st_image_pad(struct st_image *image, const struct st_border *border, const s
     if (limit && (uint64_t)columns.count * (uint64_t)rows.count > limit)
         return st_fail(err, STOKER_ELIMIT, "%s: %d x %d exceeds pixel_limit (%llu pixels)", op,
                        columns.count, rows.count, (unsigned long long)limit);
-    int32_t x, y;
+    int32_t x = 0, y = 0;
     if (main_run(&columns, &x).count == columns.count && main_run(&rows, &y).count == rows.count) {
         const struct st_region inside = {(uint32_t)columns.from[0], (uint32_t)rows.from[0],
                                          (uint32_t)columns.count, (uint32_t)rows.count};

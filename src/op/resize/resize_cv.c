@@ -4,13 +4,16 @@
  */
 #include "op/resize/resize_cv.h"
 
-#include "op/cv/cv.h"
-
-int st_cv_resize_view(enum st_filter filter, double factor, const struct st_view *in,
-                      const struct st_view *out, struct st_arena *arena, struct stoker_error *err)
+int st_cv_resize_view(enum st_filter filter, double factor, const struct st_cv_parts *parts,
+                      const struct st_view *in, const struct st_view *out, struct st_arena *arena,
+                      struct stoker_error *err)
 {
-    const struct st_cv_call call = {
-        .in = *in, .out = *out, .factor = factor, .arena = arena, .level = st_cpu_level()};
+    const struct st_cv_call call = {.in = *in,
+                                    .out = *out,
+                                    .factor = factor,
+                                    .parts = parts,
+                                    .arena = arena,
+                                    .level = st_cpu_level()};
     const bool shrinks = out->width < in->width || out->height < in->height;
     const char *name = "resize_linear";
     if (filter == ST_FILTER_CV_NEAREST)
