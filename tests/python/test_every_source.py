@@ -185,6 +185,7 @@ EVERY = {
         [encoded(i) for i in range(COUNT)], [label(i) for i in range(COUNT)], CHANCE
     ),
     "ImageMaskFolder": lambda root: datasets.ImageMaskFolder(stems(root) / "images", root / "masks", CHANCE),
+    "ImagePairs": lambda root: datasets.ImagePairs(stems(root) / "images", root / "images", CHANCE),
     "OxfordIIITPet": lambda root: datasets.OxfordIIITPet(pets(root), transform=CHANCE),
     "Cityscapes": lambda root: datasets.Cityscapes(cities(root), transform=CHANCE),
     "VOCSegmentation": lambda root: datasets.VOCSegmentation(voc(root), transform=CHANCE),

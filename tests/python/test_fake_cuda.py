@@ -282,7 +282,7 @@ def test_a_pinned_loader_asks_for_the_streams_of_every_gpu(run):
         torch.cuda.device_count, torch.cuda.current_device = lambda: 2, lambda: 0
         torch._C._cuda_getCurrentRawStream = streams.__getitem__
         ctypes.c_int.in_dll(cuda, "fake_devices").value = 2
-        batches = iter(stoker.DataLoader(data, pin_memory=True, **options))
+        batches = iter(stoker.DataLoader(data, pin_memory=True, device_batches=False, **options))
         for on_first, on_second in ((0, 0), (5001, 0), (0, 1005001), (5001, 1005001)):
             images, labels = next(batches)
             assert type(images) is torch.Tensor
