@@ -6,8 +6,8 @@
 
 #include "base/clock.h"
 #include "base/cpu.h"
-#include "base/text.h"
 #include "codec/jpeg/kernels.h"
+#include "op/image_make.h"
 #include "op/resize/resize_cv.h"
 
 #include <string.h>
@@ -27,13 +27,6 @@ void st_work_equip(struct st_work *work)
     work->warp = st_warp_rows_for(level);
 }
 
-/* The size of the encoded image after its turn. */
-static void turned_size(const struct st_image *image, uint32_t *width, uint32_t *height)
-{
-    *width = image->turn.transpose ? image->header.height : image->header.width;
-    *height = image->turn.transpose ? image->header.width : image->header.height;
-}
-
 int st_image_open(struct st_image *image, struct st_work *work, struct st_bytes bytes, bool exif_rotate,
                   struct stoker_error *err)
 {
@@ -49,7 +42,7 @@ int st_image_open(struct st_image *image, struct st_work *work, struct st_bytes 
                        header->width, header->height);
     if (exif_rotate)
         image->turn = st_turn_upright(header->orientation);
-    turned_size(image, &image->crop.width, &image->crop.height);
+    st_image_turned_size(image, &image->crop.width, &image->crop.height);
     return STOKER_OK;
 }
 
@@ -57,31 +50,6 @@ void st_image_wrap(struct st_image *image, struct st_work *work, struct st_view 
 {
     *image =
         (struct st_image){.work = work, .pixels = pixels, .crop = whole(pixels.width, pixels.height)};
-}
-
-static struct st_region whole_crop(const struct st_image *image)
-{
-    return (struct st_region){0, 0, image->crop.width, image->crop.height};
-}
-
-static struct st_region *visible(struct st_image *image)
-{
-    return image->resized ? &image->resize.window : &image->crop;
-}
-
-int32_t st_image_width(const struct st_image *image)
-{
-    return (int32_t)(image->resized ? image->resize.window.width : image->crop.width);
-}
-
-int32_t st_image_height(const struct st_image *image)
-{
-    return (int32_t)(image->resized ? image->resize.window.height : image->crop.height);
-}
-
-int32_t st_image_channels(const struct st_image *image)
-{
-    return image->encoded ? 3 : image->pixels.channels;
 }
 
 void st_image_mirror(struct st_image *image)
@@ -100,213 +68,9 @@ void st_image_flip(struct st_image *image)
         image->flip = !image->flip;
 }
 
-static int no_memory(int32_t width, int32_t height, struct stoker_error *err)
-{
-    return st_fail(err, STOKER_ENOMEM, "no memory for an image of %d x %d pixels", width, height);
-}
-
-/* ---- making pixels ----------------------------------------------------------------------------- */
-
-/* The part of the file's image, reduced by `scale`, that covers the crop. */
-static struct st_region stored_crop(const struct st_image *image, uint32_t scale)
-{
-    uint32_t width, height;
-    turned_size(image, &width, &height);
-    const struct st_region r = st_turn_back(image->turn, image->crop, width, height);
-    const uint32_t x = r.x / scale, y = r.y / scale;
-    return (struct st_region){x, y, (r.x + r.width + scale - 1) / scale - x,
-                              (r.y + r.height + scale - 1) / scale - y};
-}
-
-/* Where the crop's edges lie in that part, after the turn: usually between the reduced pixels. */
-static struct st_span stored_span(uint32_t at, uint32_t length, uint32_t scale, uint32_t stored_at,
-                                  uint32_t stored_length, bool backwards)
-{
-    const double begin = (double)at / scale - stored_at, span = (double)length / scale;
-    return (struct st_span){backwards ? stored_length - begin - span : begin, span};
-}
-
-static void stored_spans(const struct st_image *image, uint32_t scale, struct st_region stored,
-                         struct st_resize *job)
-{
-    const struct st_turn turn = image->turn;
-    uint32_t width, height;
-    turned_size(image, &width, &height);
-    const struct st_region r = st_turn_back(turn, image->crop, width, height);
-    const bool back_x = turn.transpose ? turn.flip : turn.mirror;
-    const bool back_y = turn.transpose ? turn.mirror : turn.flip;
-    const struct st_span x = stored_span(r.x, r.width, scale, stored.x, stored.width, back_x);
-    const struct st_span y = stored_span(r.y, r.height, scale, stored.y, stored.height, back_y);
-    job->span_x = turn.transpose ? y : x;
-    job->span_y = turn.transpose ? x : y;
-}
-
-/* An estimate of the scratch memory for decoding the region, turning it, resizing it and changing its
- * colours. */
-static uint64_t decode_bytes(const struct st_image *image, const struct st_region *region)
-{
-    const double pixels = 3.0 * region->width * region->height;
-    const double made = 3.0 * st_image_width(image) * st_image_height(image);
-    const double bytes = (double)image->header.scratch + pixels * (st_turn_needed(image->turn) ? 2 : 1) +
-                         made * ((image->resized ? 2 : 0) + (image->pending_count ? 1 : 0));
-    return bytes < 1e18 ? (uint64_t)bytes : UINT64_MAX;
-}
-
-/* Decodes `part` of the crop; `stored` is its region in the file's image. */
-static int decode(const struct st_image *image, struct st_region part, struct st_region stored,
-                  uint32_t scale, struct st_view *out, struct stoker_error *err)
-{
-    struct st_work *work = image->work;
-    const bool swapped = image->turn.transpose;
-    struct st_decode how = {scale,
-                            st_turn_back(image->turn, part, swapped ? stored.height : stored.width,
-                                         swapped ? stored.width : stored.height)};
-    how.region.x += stored.x;
-    how.region.y += stored.y;
-    how.clean = work->clean;
-    how.marks = work->marks;
-    how.numbers = image->numbers;
-    int rc =
-        work->reserve ? work->reserve(work, image, decode_bytes(image, &how.region), err) : STOKER_OK;
-    if (rc < 0)
-        return rc;
-    const uint64_t start = st_now_ns();
-    rc = st_decoder_decode(&work->decoder, image->codec, image->bytes, &how, &work->arena, out, err);
-    work->decode_ns += st_now_ns() - start;
-    if (rc < 0 || !st_turn_needed(image->turn))
-        return rc;
-    const struct st_view raw = *out;
-    if (!st_turn_view(image->turn, &raw, &work->arena, out))
-        return no_memory(raw.width, raw.height, err);
-    return STOKER_OK;
-}
-
-/* The pixels of `part` of the crop. */
-static int crop_pixels(const struct st_image *image, struct st_region part, struct st_view *out,
-                       struct stoker_error *err)
-{
-    if (image->encoded)
-        return decode(image, part, stored_crop(image, 1), 1, out, err);
-    *out = image->pixels;
-    out->data = st_row(out, (int32_t)(image->crop.y + part.y)) +
-                (ptrdiff_t)(image->crop.x + part.x) * out->channels;
-    out->width = (int32_t)part.width;
-    out->height = (int32_t)part.height;
-    return STOKER_OK;
-}
-
-/* The largest reduction that leaves at least one input pixel per output pixel. */
-static uint32_t reduction(const struct st_image *image)
-{
-    if (!image->encoded || !image->work->fast || image->numbers)
-        return 1;
-    for (uint32_t scale = 8; scale > 1; scale /= 2)
-        if ((image->header.scales & scale) &&
-            image->crop.width / scale >= (uint32_t)image->resize.out_width &&
-            image->crop.height / scale >= (uint32_t)image->resize.out_height)
-            return scale;
-    return 1;
-}
-
-/* Sets up the resize and makes its input pixels. */
-static int resize_input(const struct st_image *image, struct st_resize *job, struct st_view *pixels,
-                        struct stoker_error *err)
-{
-    const uint32_t scale = reduction(image);
-    *job = image->resize;
-    if (scale == 1)
-        return crop_pixels(image, st_resize_needs(job), pixels, err);
-    const struct st_region stored = stored_crop(image, scale);
-    job->in_width = (int32_t)(image->turn.transpose ? stored.height : stored.width);
-    job->in_height = (int32_t)(image->turn.transpose ? stored.width : stored.height);
-    stored_spans(image, scale, stored, job);
-    return decode(image, st_resize_needs(job), stored, scale, pixels, err);
-}
-
-/* Performs the crop and the resize; then the image consists of pixels. */
-static int settle_size(struct st_image *image, struct stoker_error *err)
-{
-    struct st_work *work = image->work;
-    struct st_view pixels;
-    if (image->resized) {
-        struct st_resize job;
-        struct st_view input;
-        const int rc = resize_input(image, &job, &input, err);
-        if (rc < 0)
-            return rc;
-        if (st_resize_view(&job, work->kernels, &work->arena, &input, &pixels) < 0)
-            return no_memory(st_image_width(image), st_image_height(image), err);
-        image->owned = true;
-    } else {
-        const int rc = crop_pixels(image, whole_crop(image), &pixels, err);
-        if (rc < 0)
-            return rc;
-        image->owned = image->owned || image->encoded;
-    }
-    image->pixels = pixels;
-    image->encoded = image->resized = false;
-    image->crop = whole(pixels.width, pixels.height);
-    return STOKER_OK;
-}
-
-/* Replaces the pixels by a turned copy. */
-static int copy_turned(struct st_image *image, struct st_turn turn, struct stoker_error *err)
-{
-    const struct st_view pixels = image->pixels;
-    if (!st_turn_view(turn, &pixels, &image->work->arena, &image->pixels))
-        return no_memory(pixels.width, pixels.height, err);
-    image->owned = true;
-    return STOKER_OK;
-}
-
-/* Does everything except mirroring and flipping. */
-static int make(struct st_image *image, struct stoker_error *err)
-{
-    struct st_work *work = image->work;
-    int rc = settle_size(image, err);
-    if (rc < 0 || !image->pending_count)
-        return rc;
-    if (st_pending_run(image->pending, image->pending_count, st_colour_rows_of(work),
-                       st_warp_rows_of(work), &work->arena, &image->pixels, &image->owned) < 0)
-        rc = no_memory(st_image_width(image), st_image_height(image), err);
-    image->pending_count = 0;
-    return rc;
-}
-
-int st_image_pixels(struct st_image *image, bool writable, bool any_side, struct st_view *out,
-                    struct stoker_error *err)
-{
-    if (image->boxes)
-        return st_fail(err, STOKER_EINVAL, "a step of the pipeline moves pixels as boxes cannot follow");
-    int rc = make(image, err);
-    if (rc < 0)
-        return rc;
-    struct st_turn turn = {0};
-    if (!any_side) {
-        turn.mirror = image->mirror;
-        turn.flip = image->flip;
-        image->mirror = image->flip = false;
-    }
-    if (st_turn_needed(turn) || (writable && !image->owned))
-        rc = copy_turned(image, turn, err);
-    *out = image->pixels;
-    return rc;
-}
-
-void st_image_set(struct st_image *image, struct st_view pixels, bool any_side)
-{
-    image->pixels = pixels;
-    image->owned = true;
-    image->encoded = image->resized = false;
-    image->crop = whole(pixels.width, pixels.height);
-    image->pending_count = 0;
-    if (!any_side)
-        image->mirror = image->flip = false;
-}
-
 int st_image_do(struct st_image *image, struct st_pending op, struct stoker_error *err)
 {
-    const int rc = image->pending_count == ST_PENDING_MAX ? make(image, err) : STOKER_OK;
+    const int rc = image->pending_count == ST_PENDING_MAX ? st_image_make(image, err) : STOKER_OK;
     if (rc < 0 || image->numbers || image->boxes)
         return rc;
     if (op.kind == ST_PENDING_WARP) {
@@ -318,44 +82,86 @@ int st_image_do(struct st_image *image, struct st_pending op, struct stoker_erro
     return rc;
 }
 
+/* What follows starts from the image as it is by now, which is made when it is known how much of it is
+ * needed. What is to be mirrored and flipped still is. */
+static int begin_anew(struct st_image *image, struct stoker_error *err)
+{
+    if (image->front) /* one image to be made before is enough */
+        return st_image_make(image, err);
+    const int32_t width = st_image_width(image), height = st_image_height(image);
+    struct st_image *front = st_arena_take(&image->work->arena, sizeof *front);
+    if (!front)
+        return st_image_no_memory(width, height, err);
+    *front = *image;
+    *image = (struct st_image){.work = front->work,
+                               .front = front,
+                               .numbers = front->numbers,
+                               .chosen = front->chosen,
+                               .crop = whole(width, height),
+                               .mirror = front->mirror,
+                               .flip = front->flip};
+    front->mirror = front->flip = false;
+    return STOKER_OK;
+}
+
 int st_image_crop(struct st_image *image, struct st_region region, struct stoker_error *err)
 {
-    struct st_region *now = visible(image);
-    if (!region.width || !region.height || region.x > now->width || region.y > now->height ||
-        region.width > now->width - region.x || region.height > now->height - region.y)
+    const uint32_t width = (uint32_t)st_image_width(image), height = (uint32_t)st_image_height(image);
+    if (!region.width || !region.height || region.x > width || region.y > height ||
+        region.width > width - region.x || region.height > height - region.y)
         return st_fail(err, STOKER_EINVAL,
                        "a crop of %u x %u at %u, %u does not lie inside the %u x %u image", region.width,
-                       region.height, region.x, region.y, now->width, now->height);
+                       region.height, region.x, region.y, width, height);
     if (image->boxes) {
         st_boxes_shift(image->boxes, -(float)region.x, -(float)region.y);
         st_boxes_clamp(image->boxes, (int32_t)region.width, (int32_t)region.height);
         image->crop = whole((int32_t)region.width, (int32_t)region.height);
         return STOKER_OK;
     }
-    if (image->pending_count && (region.width < now->width || region.height < now->height)) {
-        const int rc = make(image, err);
-        if (rc < 0)
-            return rc;
-        now = visible(image);
-    }
+    if (region.width == width && region.height == height)
+        return STOKER_OK;
+    const int rc = st_pending_by_pixel(image->pending, image->pending_count) ? STOKER_OK
+                                                                            : begin_anew(image, err);
+    if (rc < 0)
+        return rc;
     const struct st_turn noted = {.mirror = image->mirror, .flip = image->flip};
-    region = st_turn_back(noted, region, now->width, now->height);
-    region.x += now->x;
-    region.y += now->y;
-    *now = region;
-    return STOKER_OK;
+    return st_image_cut(image, st_turn_back(noted, region, width, height), err);
+}
+
+int st_image_surround(struct st_image *image, const struct st_edges *edges, struct stoker_error *err)
+{
+    const int32_t width = st_image_width(image), height = st_image_height(image);
+    struct st_arena *arena = &image->work->arena;
+    struct st_edges turned = *edges;
+    const int rc =
+        image->edges.column || image->pending_count ? begin_anew(image, err) : STOKER_OK;
+    if (rc < 0)
+        return rc;
+    turned.column =
+        st_edge_part(edges->column, 0, edges->width, arena, 0, width, image->mirror);
+    turned.row = st_edge_part(edges->row, 0, edges->height, arena, 0, height, image->flip);
+    if (!turned.column || !turned.row)
+        return st_image_no_memory(edges->width, edges->height, err);
+    return st_image_set_edges(image, &turned, whole(edges->width, edges->height), err);
 }
 
 /* Resizing a mirrored image does not give the mirrored resize, because rounding is not symmetric. So a
  * recorded mirror or flip is performed first; for an encoded image, on decoding. */
 static int settle_turn(struct st_image *image, struct stoker_error *err)
 {
+    if (image->front && image->crop.width == (uint32_t)st_image_width(image->front) &&
+        image->crop.height == (uint32_t)st_image_height(image->front)) {
+        image->front->mirror ^= image->mirror;
+        image->front->flip ^= image->flip;
+        image->mirror = image->flip = false;
+        return STOKER_OK;
+    }
     if (!image->encoded) {
         struct st_view pixels;
         return st_image_pixels(image, false, false, &pixels, err);
     }
     uint32_t width, height;
-    turned_size(image, &width, &height);
+    st_image_turned_size(image, &width, &height);
     const struct st_turn noted = {.mirror = image->mirror, .flip = image->flip};
     image->crop = st_turn_back(noted, image->crop, width, height);
     image->turn.mirror ^= image->mirror;
@@ -374,7 +180,7 @@ static int resize_as_cv(struct st_image *image, int32_t width, int32_t height, e
     if (rc < 0)
         return rc;
     if (!st_view_take(&out, arena, width, height, in.channels))
-        return no_memory(width, height, err);
+        return st_image_no_memory(width, height, err);
     rc = st_cv_resize_view(image->numbers ? ST_FILTER_CV_NEAREST : filter, 0, &in, &out, arena, err);
     if (rc >= 0)
         st_image_set(image, out, false);
@@ -403,8 +209,8 @@ int st_image_resize(struct st_image *image, int32_t width, int32_t height, enum 
     if (filter >= ST_FILTERS)
         return resize_as_cv(image, width, height, filter, err);
     int rc = STOKER_OK;
-    if (image->resized || image->pending_count)
-        rc = make(image, err);
+    if (image->resized || image->edges.column || image->pending_count)
+        rc = begin_anew(image, err);
     if (rc >= 0 && (image->mirror || image->flip))
         rc = settle_turn(image, err);
     if (rc < 0)
@@ -420,73 +226,5 @@ int st_image_resize(struct st_image *image, int32_t width, int32_t height, enum 
         .pillow = image->work->pillow,
         .floored = image->numbers && image->numbers->floored,
     };
-    return STOKER_OK;
-}
-
-int st_image_rest(const struct st_image *image, struct st_view *pixels, bool *resized,
-                  struct st_resize *resize, struct stoker_error *err)
-{
-    *resized = image->resized;
-    return image->resized ? resize_input(image, resize, pixels, err)
-                          : crop_pixels(image, whole_crop(image), pixels, err);
-}
-
-bool st_image_window(const struct st_image *image, struct st_region *window, bool *resized,
-                     struct st_resize *resize)
-{
-    if (!image->encoded || st_turn_needed(image->turn))
-        return false;
-    *resized = image->resized;
-    *resize = image->resize;
-    *window = image->resized ? st_resize_needs(resize) : whole_crop(image);
-    window->x += image->crop.x;
-    window->y += image->crop.y;
-    return true;
-}
-
-/* With pending ops: the last changes of values are made row by row on the way. */
-static int finish_changed(struct st_image *image, const struct st_finish *finish,
-                          const struct st_place *place, struct stoker_error *err)
-{
-    struct st_work *work = image->work;
-    struct st_row_changes changes;
-    const int rc = settle_size(image, err);
-    if (rc < 0)
-        return rc;
-    if (st_pending_begin(image->pending, image->pending_count, st_colour_rows_of(work),
-                         st_warp_rows_of(work), &work->arena, &image->pixels, &image->owned,
-                         &changes) < 0 ||
-        !st_row_changes_finish(&changes, &work->arena, &image->pixels, finish, work->kernels,
-                               image->mirror, image->flip, place))
-        return no_memory(st_image_width(image), st_image_height(image), err);
-    image->pending_count = 0;
-    return STOKER_OK;
-}
-
-int st_image_finish(struct st_image *image, const struct st_finish *finish, const struct st_place *place,
-                    struct stoker_error *err)
-{
-    struct st_work *work = image->work;
-    if (st_image_channels(image) != finish->channels)
-        return st_fail(err, STOKER_EINVAL, "the image has %d channel%s instead of the planned %d",
-                       st_image_channels(image), st_s((uint64_t)st_image_channels(image)),
-                       finish->channels);
-    struct st_view pixels;
-    int rc;
-    if (image->pending_count)
-        return finish_changed(image, finish, place, err);
-    if (!image->resized) {
-        rc = crop_pixels(image, whole_crop(image), &pixels, err);
-        if (rc >= 0)
-            st_finish_view(finish, work->kernels, &pixels, image->mirror, image->flip, place);
-        return rc;
-    }
-    struct st_resize job;
-    rc = resize_input(image, &job, &pixels, err);
-    if (rc < 0)
-        return rc;
-    if (st_resize_finish(&job, work->kernels, &work->arena, &pixels, finish, image->mirror, image->flip,
-                         place) < 0)
-        return no_memory(st_image_width(image), st_image_height(image), err);
     return STOKER_OK;
 }

@@ -1,11 +1,15 @@
 /* image.h - a lazy image: its pixels are not made until they are needed
  *
- * Ops that only say where pixels come from (crops, one resize, flips), or how they change once the size
- * is final (pending ops), are recorded. Pixels are made when an op needs to see them, or at the end,
+ * Ops that only say where pixels come from (crops, a resize, borders, flips), or how they change once the
+ * size is final (pending ops), are recorded. Pixels are made when an op needs to see them, or at the end,
  * directly in the slot. So a crop before decoding shrinks the decode, a crop after a resize shrinks the
  * resize, a flip costs nothing, and the recorded work can be left to a device.
  *
- *     encoded or pixels -> crop -> resize, window -> pending ops -> mirror, flip
+ *     encoded, pixels or front -> crop -> resize, window -> edges -> pending ops -> mirror, flip
+ *
+ * An op that comes too late for this order (a crop behind a warp, a second resize) begins a new record,
+ * whose source is the one so far, its front. So of a warp, too, only what is left by a later crop or
+ * needed by a later resize is made.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,6 +19,7 @@
 #include "codec/codec.h"
 #include "op/boxes.h"
 #include "op/colour/colour.h"
+#include "op/geometry/edges.h"
 #include "op/pending.h"
 #include "op/resize/resize.h"
 #include "op/geometry/turn.h"
@@ -66,6 +71,9 @@ struct st_image {
     struct st_header header;
     struct st_turn turn;    /* to be applied on decoding */
     struct st_view pixels;  /* if not encoded */
+    struct st_image *front; /* not NULL: the pixels will be those of this image, when it is known how many of
+                               them are needed. It has no such source itself */
+    uint32_t made_x, made_y; /* where `pixels` begin, which may be a part of the source */
     bool owned;             /* the pixels are the image's own, in the arena: ops may modify them */
     struct st_numbers *numbers; /* not NULL: a mask, whose pixels are numbers. It is moved like its image
                                    (resized by the nearest pixels), and its values never change */
@@ -75,6 +83,7 @@ struct st_image {
     struct st_region crop; /* of the image after its turn */
     bool resized;
     struct st_resize resize; /* of `crop`; its window is the visible part of the result */
+    struct st_edges edges;   /* around it; of masks, fill[0] is a number */
     struct st_pending pending[ST_PENDING_MAX];
     uint32_t pending_count;
     bool mirror, flip;
@@ -106,8 +115,10 @@ int32_t st_image_channels(const struct st_image *image); /* 3 while encoded */
 int st_image_crop(struct st_image *image, struct st_region region, struct stoker_error *err);
 int st_image_resize(struct st_image *image, int32_t width, int32_t height, enum st_filter filter,
                     struct stoker_error *err);
-/* Pending ops see the whole image: a crop or resize that follows runs them first. A warp (`mirror` and
- * `flip` are set here) comes after what was to be mirrored and flipped. */
+/* Puts edges around the image, or takes others of its rows and columns. Of masks, fill[0] is the
+ * number that is filled in. The lists are copied. */
+int st_image_surround(struct st_image *image, const struct st_edges *edges, struct stoker_error *err);
+/* A warp (`mirror` and `flip` are set here) comes after what was to be mirrored and flipped. */
 int st_image_do(struct st_image *image, struct st_pending op, struct stoker_error *err);
 void st_image_mirror(struct st_image *image);
 void st_image_flip(struct st_image *image);
@@ -119,9 +130,9 @@ int st_image_pixels(struct st_image *image, bool writable, bool any_side, struct
  * with `any_side`. */
 void st_image_set(struct st_image *image, struct st_view pixels, bool any_side);
 /* For a device: the pixels that the pending work starts from. If `*resized`, `*resize` is to be applied
- * to them (they are just the part of the input that it needs); then follow pending ops, mirroring and
- * flipping. */
-int st_image_rest(const struct st_image *image, struct st_view *pixels, bool *resized,
+ * to them (they are just the part of the input that it needs); then follow edges, pending ops, mirroring
+ * and flipping. */
+int st_image_rest(struct st_image *image, struct st_view *pixels, bool *resized,
                   struct st_resize *resize, struct stoker_error *err);
 /* The same if the device decodes the file itself, whole and upright: `*window` is the part of it that is
  * needed. False if that is not possible, because pixels have been made already or the image is

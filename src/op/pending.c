@@ -12,6 +12,21 @@
 #include <inttypes.h>
 #include <string.h>
 
+bool st_pending_by_pixel(const struct st_pending *pending, uint32_t count)
+{
+    for (uint32_t k = 0; k < count; k++)
+        switch (pending[k].kind) {
+        case ST_PENDING_CONTRAST:
+        case ST_PENDING_AUTOCONTRAST:
+        case ST_PENDING_EQUALIZE:
+        case ST_PENDING_BLUR:
+        case ST_PENDING_SHARPNESS:
+        case ST_PENDING_WARP: return false;
+        default: break;
+        }
+    return true;
+}
+
 struct run {
     const struct st_colour_rows *rows;
     const struct st_warp_rows *warp;
@@ -172,7 +187,10 @@ static int run_warp(struct run *run, const struct st_pending *op)
         return turn_pixels(run, turn);
     if ((st_turn_needed(turn) || is_scattered(pixels)) && !st_turn_view(turn, pixels, run->arena, &in))
         return STOKER_ENOMEM;
-    if (!st_view_take(pixels, run->arena, in.width, in.height, in.channels) ||
+    const struct st_region *part = &op->warp.window;
+    const int32_t width = part->width ? (int32_t)part->width : in.width;
+    const int32_t height = part->width ? (int32_t)part->height : in.height;
+    if (!st_view_take(pixels, run->arena, width, height, in.channels) ||
         !st_warp_pixels(run->warp, &op->warp, run->arena, &in, pixels))
         return STOKER_ENOMEM;
     *run->owned = true;

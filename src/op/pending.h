@@ -43,6 +43,7 @@ struct st_pixel_map {
     bool perspective;
     enum st_mix mix;
     uint8_t fill[4]; /* of pixels that come from outside */
+    struct st_region window; /* the part of the result that is made; width 0: all of it */
 };
 
 struct st_pending {
@@ -54,6 +55,10 @@ struct st_pending {
     struct st_pixel_map warp;
     bool mirror, flip;     /* warp: of the image, before */
 };
+
+/* Whether each of the ops makes a pixel of that pixel alone, so that it does not matter whether the
+ * others are there. */
+bool st_pending_by_pixel(const struct st_pending *pending, uint32_t count);
 
 /* The level of solarize for a threshold: i < threshold stays. Not for NaN. */
 static inline uint32_t st_solarize_level(double threshold)

@@ -1,8 +1,8 @@
 /* border.c - borders around an image, and crops that reach into them
  *
  * Rows and columns are independent: each axis is a list that holds, for every position of the result,
- * the row or column of the image that goes there (or none: the fill). Borders around borders, and a crop
- * of the whole, only change these lists; pixels are copied once, at the end.
+ * the row or column of the image that goes there (or none: the fill). Borders around borders, and crops
+ * of the whole, only change these lists, which are the lazy image's edges.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,10 +15,10 @@
 
 const char *const st_pad_words[] = {"constant", "edge", "reflect", "symmetric", NULL};
 
-enum { FILL = -1, PADDING_MAX = 1 << 20 };
+enum { PADDING_MAX = 1 << 20 };
 
 struct axis {
-    int32_t *from; /* source of each position, or FILL */
+    int32_t *from; /* source of each position, or ST_EDGE_FILL */
     int32_t count;
 };
 
@@ -64,7 +64,7 @@ struct st_sides st_border_sides(const struct st_border *border)
 static int32_t beyond(int64_t i, int32_t count, enum st_pad_mode mode)
 {
     if (mode == ST_PAD_CONSTANT)
-        return FILL;
+        return ST_EDGE_FILL;
     if (mode == ST_PAD_EDGE || count == 1)
         return i < 0 ? 0 : count - 1;
     /* Back and forth: reflect does not repeat the ends, symmetric does. */
@@ -102,7 +102,7 @@ static bool pad_axis(struct axis *axis, int32_t before, int32_t after, enum st_p
     for (int32_t i = 0; i < count; i++)
         if (i < before || i >= before + axis->count) {
             const int32_t place = beyond((int64_t)i - before, axis->count, mode);
-            from[i] = place == FILL ? FILL : axis->from[place];
+            from[i] = place == ST_EDGE_FILL ? ST_EDGE_FILL : axis->from[place];
         }
     *axis = (struct axis){from, (int32_t)count};
     return true;
@@ -116,140 +116,10 @@ static bool plain_axis(struct axis *axis, int32_t count, struct st_arena *arena)
     return axis->from != NULL;
 }
 
-/* The part of the image that an axis needs; false if it is all fill. */
-static bool axis_span(const struct axis *axis, uint32_t *first, uint32_t *count)
+static bool is_inside(const struct axis *axis)
 {
-    int32_t low = INT32_MAX, high = -1;
-    for (int32_t i = 0; i < axis->count; i++)
-        if (axis->from[i] != FILL) {
-            low = axis->from[i] < low ? axis->from[i] : low;
-            high = axis->from[i] > high ? axis->from[i] : high;
-        }
-    *first = (uint32_t)low;
-    *count = high < 0 ? 0 : (uint32_t)(high - low + 1);
-    return high >= 0;
-}
-
-/* The first longest run of positions that are also adjacent in the image. */
-static struct axis main_run(const struct axis *axis, int32_t *start)
-{
-    int32_t best = 0, best_start = 0;
-    for (int32_t i = 0; i < axis->count;) {
-        int32_t end = i + 1;
-        while (end < axis->count && axis->from[i] != FILL && axis->from[end] == axis->from[end - 1] + 1)
-            end++;
-        if (axis->from[i] != FILL && end - i > best) {
-            best = end - i;
-            best_start = i;
-        }
-        i = end;
-    }
-    *start = best_start;
-    return (struct axis){axis->from + best_start, best};
-}
-
-/* ---- pixels ------------------------------------------------------------------------------------- */
-
-/* Of three channels, a word at a time: its fourth byte is the next pixel's, which follows. Nothing
- * behind the row's last pixel is read. */
-static void put_three(uint8_t *to, const uint8_t *row, const struct axis *columns, int32_t begin,
-                      int32_t end, struct st_region corner, const uint8_t *fill)
-{
-    const int32_t last = (int32_t)(corner.x + corner.width - 1);
-    for (int32_t x = begin; x < end; x++) {
-        const int32_t from = columns->from[x];
-        const uint8_t *pixel = from == FILL ? fill : row + (size_t)((uint32_t)from - corner.x) * 3;
-        if (x < end - 1 && from != last)
-            memcpy(to + (size_t)x * 3, pixel, 4);
-        else
-            memcpy(to + (size_t)x * 3, pixel, 3);
-    }
-}
-
-static void put_pixels(uint8_t *to, const uint8_t *row, const struct axis *columns, int32_t begin,
-                       int32_t end, struct st_region corner, const uint8_t *fill, size_t channels)
-{
-    if (channels == 3) {
-        put_three(to, row, columns, begin, end, corner, fill);
-        return;
-    }
-    for (int32_t x = begin; x < end; x++) {
-        const int32_t from = columns->from[x];
-        const uint8_t *pixel = from == FILL ? fill : row + ((uint32_t)from - corner.x) * channels;
-        for (size_t c = 0; c < channels; c++)
-            to[(size_t)x * channels + c] = pixel[c];
-    }
-}
-
-/* Copies what is filled already behind it, twice as much each time. */
-static void fill_row(uint8_t *row, int32_t width, const uint8_t *fill, size_t channels)
-{
-    const size_t bytes = (size_t)width * channels;
-    memcpy(row, fill, channels);
-    for (size_t done = channels, more; done < bytes; done += more) {
-        more = done < bytes - done ? done : bytes - done;
-        memcpy(row + done, row, more);
-    }
-}
-
-/* `in` is `corner` of the image that the axes refer to. */
-static void compose(const struct st_view *out, const struct st_view *in, struct st_region corner,
-                    const struct axis *columns, const struct axis *rows, const uint8_t *fill)
-{
-    const size_t channels = (size_t)out->channels;
     int32_t start;
-    const struct axis run = main_run(columns, &start);
-    for (int32_t y = 0; y < rows->count; y++) {
-        uint8_t *to = st_row(out, y);
-        if (rows->from[y] == FILL || !run.count) {
-            fill_row(to, columns->count, fill, channels);
-            continue;
-        }
-        const uint8_t *row = st_row(in, rows->from[y] - (int32_t)corner.y);
-        st_view_ahead(in, rows->from[y] - (int32_t)corner.y);
-        put_pixels(to, row, columns, 0, start, corner, fill, channels);
-        memcpy(to + (size_t)start * channels, row + ((uint32_t)run.from[0] - corner.x) * channels,
-               (size_t)run.count * channels);
-        put_pixels(to, row, columns, start + run.count, columns->count, corner, fill, channels);
-    }
-}
-
-/* Known only once a mask has been decoded, or is not needed. */
-static void fill_of(const struct st_image *image, const struct st_border *border, uint8_t fill[4])
-{
-    const struct st_list *given = &border->fill;
-    for (uint32_t c = 0; c < 4; c++)
-        fill[c] = given->count == 1 ? (uint8_t)given->value[0] : (uint8_t)given->value[c];
-    if (image->numbers)
-        st_image_number(image, (uint8_t)border->mask_fill, fill);
-}
-
-/* Makes the visible part of the image, and the border around it. */
-static int compose_image(struct st_image *image, const struct st_border *border,
-                         const struct axis *columns, const struct axis *rows, struct stoker_error *err)
-{
-    const int32_t channels = st_image_channels(image);
-    uint8_t fill[4];
-    struct st_region seen = {0};
-    struct st_view in = {0}, out;
-    if (axis_span(columns, &seen.x, &seen.width) && axis_span(rows, &seen.y, &seen.height)) {
-        int rc = st_image_crop(image, seen, err);
-        if (rc >= 0)
-            rc = st_image_pixels(image, false, false, &in, err);
-        if (rc < 0)
-            return rc;
-    }
-    fill_of(image, border, fill);
-    if (!st_view_take(&out, &image->work->arena, columns->count, rows->count, channels))
-        return st_fail(err, STOKER_ENOMEM, "no memory for an image of %d x %d pixels", columns->count,
-                       rows->count);
-    if (in.data)
-        compose(&out, &in, seen, columns, rows, fill);
-    else
-        for (int32_t y = 0; y < out.height; y++)
-            fill_row(st_row(&out, y), out.width, fill, (size_t)channels);
-    st_image_set(image, out, false);
-    return STOKER_OK;
+    return st_edge_run(axis->from, axis->count, &start) == axis->count;
 }
 
 static bool cut_axis(struct axis *axis, uint32_t first, uint32_t count)
@@ -311,8 +181,7 @@ int st_image_pad(struct st_image *image, const struct st_border *border, const s
     if (limit && (uint64_t)columns.count * (uint64_t)rows.count > limit)
         return st_fail(err, STOKER_ELIMIT, "%s: %d x %d exceeds pixel_limit (%llu pixels)", op,
                        columns.count, rows.count, (unsigned long long)limit);
-    int32_t x, y;
-    if (main_run(&columns, &x).count == columns.count && main_run(&rows, &y).count == rows.count) {
+    if (is_inside(&columns) && is_inside(&rows)) {
         const struct st_region inside = {(uint32_t)columns.from[0], (uint32_t)rows.from[0],
                                          (uint32_t)columns.count, (uint32_t)rows.count};
         return st_image_crop(image, inside, err);
@@ -322,5 +191,9 @@ int st_image_pad(struct st_image *image, const struct st_border *border, const s
                        "%s: the image must be padded, but its floats cannot be filled "
                        "with this value; move it before to_tensor and normalize",
                        op);
-    return compose_image(image, border, &columns, &rows, err);
+    struct st_edges edges = {columns.from, rows.from, columns.count, rows.count, {0}};
+    for (uint32_t c = 0; c < sizeof edges.fill; c++)
+        edges.fill[c] = image->numbers ? (uint8_t)border->mask_fill
+                                       : (uint8_t)border->fill.value[border->fill.count == 1 ? 0 : c];
+    return st_image_surround(image, &edges, err);
 }

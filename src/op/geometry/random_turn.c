@@ -65,7 +65,7 @@ static int transpose(struct st_image *image, struct stoker_error *err)
         st_image_of_boxes(image, image->work, (int32_t)crop.height, (int32_t)crop.width, image->boxes);
         return STOKER_OK;
     }
-    if (!image->encoded || image->resized || image->pending_count)
+    if (!image->encoded || image->resized || image->edges.column || image->pending_count)
         return st_image_transpose(image, "random_turn", err);
     image->turn = (struct st_turn){!turn.transpose, turn.flip, turn.mirror};
     image->crop = (struct st_region){crop.y, crop.x, crop.height, crop.width};

@@ -39,15 +39,26 @@ void st_warp_places(double step, double move, int32_t count, int32_t limit, int3
         place[k] = from >= 0 && from < limit ? (int32_t)from : -1;
 }
 
-static bool scale(const struct st_warp_rows *rows, const double *map, const struct st_view *in,
-                  const uint8_t *fill, struct st_arena *arena, const struct st_view *out)
+/* The last `count` places of `before` more; NULL: out of memory. */
+static int32_t *places_from(double step, double move, uint32_t before, int32_t count, int32_t limit,
+                            struct st_arena *arena)
 {
-    int32_t *at = st_arena_take(arena, (uint64_t)out->width * sizeof *at);
-    int32_t *row = st_arena_take(arena, (uint64_t)out->height * sizeof *row);
+    int32_t *place = st_arena_take(arena, ((uint64_t)before + (uint64_t)count) * sizeof *place);
+    if (!place)
+        return NULL;
+    st_warp_places(step, move, (int32_t)before + count, limit, place);
+    return place + before;
+}
+
+static bool scale(const struct st_warp_rows *rows, const struct st_pixel_map *by,
+                  const struct st_view *in, const uint8_t *fill, struct st_arena *arena,
+                  const struct st_view *out)
+{
+    const double *map = by->map;
+    int32_t *at = places_from(map[0], map[2], by->window.x, out->width, in->width, arena);
+    const int32_t *row = places_from(map[4], map[5], by->window.y, out->height, in->height, arena);
     if (!at || !row)
         return false;
-    st_warp_places(map[0], map[2], out->width, in->width, at);
-    st_warp_places(map[4], map[5], out->height, in->height, row);
     struct st_warp_span part = {0, out->width};
     while (part.begin < part.end && at[part.begin] < 0)
         part.begin++;
@@ -115,12 +126,13 @@ struct st_warp_fixed st_warp_fixed_of(const double *map)
                                   .down = {fixed(map[1]), fixed(map[4])}};
 }
 
-static void move_fixed(const struct st_warp_rows *rows, const double *map, const struct st_view *in,
-                       const uint8_t *fill, const struct st_view *out)
+static void move_fixed(const struct st_warp_rows *rows, const struct st_pixel_map *by,
+                       const struct st_view *in, const uint8_t *fill, const struct st_view *out)
 {
-    const struct st_warp_fixed f = st_warp_fixed_of(map);
+    const struct st_warp_fixed f = st_warp_fixed_of(by->map);
     const int64_t right = f.right[0], down = f.right[1];
-    int64_t x = f.at[0], y = f.at[1];
+    int64_t x = f.at[0] + by->window.x * right + by->window.y * f.down[0];
+    int64_t y = f.at[1] + by->window.x * down + by->window.y * f.down[1];
     for (int32_t row = 0; row < out->height; row++, x += f.down[0], y += f.down[1]) {
         struct st_warp_span part = {0, out->width};
         keep_inside(&part, x, right, st_warp_fixed_side(in->width));
@@ -165,15 +177,18 @@ enum st_nearest st_warp_nearest_way(const double *map, int32_t width, int32_t he
     return fits(map, width, height) ? ST_NEAREST_FIXED : ST_NEAREST_FAR;
 }
 
-bool st_warp_nearest(const struct st_warp_rows *rows, const double *map, const struct st_view *in,
-                     const uint8_t *fill, struct st_arena *arena, const struct st_view *out)
+bool st_warp_nearest(const struct st_warp_rows *rows, const struct st_pixel_map *by,
+                     const struct st_view *in, const uint8_t *fill, struct st_arena *arena,
+                     const struct st_view *out)
 {
-    const enum st_nearest way = st_warp_nearest_way(map, out->width, out->height);
+    const bool part = by->window.width;
+    const enum st_nearest way = st_warp_nearest_way(by->map, part ? in->width : out->width,
+                                                    part ? in->height : out->height);
     if (way == ST_NEAREST_PLACES)
-        return scale(rows, map, in, fill, arena, out);
+        return scale(rows, by, in, fill, arena, out);
     if (way == ST_NEAREST_FIXED)
-        move_fixed(rows, map, in, fill, out);
+        move_fixed(rows, by, in, fill, out);
     else
-        move_far(map, in, fill, out);
+        move_far(by->map, in, fill, out);
     return true;
 }

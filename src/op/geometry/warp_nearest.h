@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "op/geometry/warp_rows.h"
+#include "op/pending.h"
 
 /* How places are counted up for a result of this size. */
 enum st_nearest {
@@ -28,9 +29,10 @@ struct st_warp_fixed st_warp_fixed_of(const double *map);
 /* Places inside an image of this side are from 0 to one less. */
 int64_t st_warp_fixed_side(int32_t length);
 
-/* `map` has 6 numbers; `fill` is a row of pixels for what comes from outside `in`. False if there is no
- * memory. */
-bool st_warp_nearest(const struct st_warp_rows *rows, const double *map, const struct st_view *in,
-                     const uint8_t *fill, struct st_arena *arena, const struct st_view *out);
+/* By an affine map; `fill` is a row of pixels for what comes from outside `in`. `out` may be a window of
+ * a result that is as large as `in`, unless the places are far. False if there is no memory. */
+bool st_warp_nearest(const struct st_warp_rows *rows, const struct st_pixel_map *by,
+                     const struct st_view *in, const uint8_t *fill, struct st_arena *arena,
+                     const struct st_view *out);
 
 #endif

@@ -84,16 +84,23 @@ static struct filter filter_of(const struct st_warp_rows *rows, enum st_mix mix)
     return (struct filter){rows->nearest, put_nearest, 0};
 }
 
-/* Tests each pixel; all are filled already. */
+/* Tests each pixel from the line's first one on; all are filled already. */
 static void put_part(const struct filter *filter, const struct st_warp_line *line,
                      struct st_warp_span part)
 {
     const struct st_view *in = line->in;
     for (int32_t x = part.begin; x < part.end; x++) {
-        const struct st_point from = st_warp_source(line->map, line->perspective, x, line->y);
+        const struct st_point from = st_warp_source(line->map, line->perspective, line->x + x, line->y);
         if (from.x >= 0 && from.x < in->width && from.y >= 0 && from.y < in->height)
             filter->put(&(struct patch){in, from, line->out + (ptrdiff_t)x * in->channels});
     }
+}
+
+/* The pixels of a row from `first` on, counted from there. */
+static void from_first(struct st_warp_span *span, int32_t first)
+{
+    span->begin = span->begin < first ? 0 : span->begin - first;
+    span->end = span->end < first ? 0 : span->end - first;
 }
 
 /* Pixels are read aslant, which no CPU foresees. Images too large for the second cache are left. */
@@ -111,16 +118,19 @@ static void move_rows(const struct st_warp_rows *rows, const struct st_pixel_map
 {
     const struct filter filter = filter_of(rows, by->mix);
     const bool perspective = by->perspective;
+    const int32_t first = (int32_t)by->window.x, top = (int32_t)by->window.y;
     fetch_all(in);
     for (int32_t y = 0; y < out->height; y++) {
-        struct st_warp_line line = {in, by->map, perspective, 0, y, out->width, st_row(out, y)};
+        struct st_warp_line line = {in, by->map, perspective, first, top + y, out->width, st_row(out, y)};
         struct st_warp_span sure, possible;
-        st_warp_spans(by->map, perspective, in, filter.reach, y, out->width, &sure, &possible);
+        st_warp_spans(by->map, perspective, in, filter.reach, line.y, first + out->width, &sure, &possible);
+        from_first(&sure, first);
+        from_first(&possible, first);
         st_warp_fill(out, y, 0, sure.begin, fill);
         st_warp_fill(out, y, sure.end, out->width, fill);
         put_part(&filter, &line, (struct st_warp_span){possible.begin, sure.begin});
         put_part(&filter, &line, (struct st_warp_span){sure.end, possible.end});
-        line.x = sure.begin;
+        line.x = first + sure.begin;
         line.count = sure.end - sure.begin;
         line.out += (ptrdiff_t)sure.begin * in->channels;
         if (line.count > 0)
@@ -145,7 +155,7 @@ static int32_t from_zero_to(int64_t value, int32_t most)
 static void shift_rows(const struct st_pixel_map *by, const struct st_view *in, const uint8_t *fill,
                        const struct st_view *out)
 {
-    const int64_t right = (int64_t)by->map[2], down = (int64_t)by->map[5];
+    const int64_t right = (int64_t)by->map[2] + by->window.x, down = (int64_t)by->map[5] + by->window.y;
     const int32_t begin = from_zero_to(-right, out->width);
     const int32_t end = from_zero_to(in->width - right, out->width);
     const size_t pixel = (size_t)in->channels;
@@ -182,7 +192,7 @@ bool st_warp_pixels(const struct st_warp_rows *rows, const struct st_pixel_map *
         return true;
     }
     if (!by->perspective && by->mix == ST_MIX_NEAREST)
-        return st_warp_nearest(rows, by->map, in, fill, arena, out);
+        return st_warp_nearest(rows, by, in, fill, arena, out);
     move_rows(rows, by, in, fill, out);
     return true;
 }
