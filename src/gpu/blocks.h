@@ -125,6 +125,8 @@ ST_BOTH void st_rows_block(const struct st_gpu_batch *batch, struct st_tile *til
             ST_PHASE(if (thread == 0) st_plan_products(batch, tile, y));
         y += tile->products.chunk ? st_make_products(tile) : st_make_sums(batch, tile, block, y);
     }
+    if (spot->job->bordered)
+        ST_PHASE(st_border_tile(tile, spot, thread));
     st_end(batch, tile, spot);
 }
 

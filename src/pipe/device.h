@@ -89,6 +89,9 @@ struct st_job {
     uint64_t erases;          /* struct st_job_erase [erase_count] */
     uint32_t pending_count, erase_count;
     struct st_job_planes planes; /* with ST_JOB_PLANES */
+    /* With a border: all pixels but these are `fill`, after the resize, before mirroring and flipping. */
+    uint32_t bordered, fill;  /* a byte per channel, the first one lowest */
+    int32_t inner_x, inner_y, inner_width, inner_height;
 };
 
 struct st_job_pending {

@@ -13,6 +13,7 @@
 
 #include "op/filter/blur.h"
 #include "op/resize/taps_kept.h"
+#include "pipe/job_edges.h"
 #include "pipe/job_warp.h"
 
 #include <string.h>
@@ -31,8 +32,9 @@ struct parts {
     struct st_region window;                    /* of it */
     uint64_t chroma_at;                         /* of grey samples */
     uint32_t stride;
-    bool nearest, vertical_first;
-    struct st_taps x, y; /* width 0: this axis is not resized; nearest: `first` only */
+    bool vertical_first;
+    struct st_taps x, y; /* width 0: this axis is not resized; -1: from a list of places, `first` */
+    const struct st_edges *edges; /* NULL: none */
     uint64_t x_at, y_at;
     const struct st_pending *pending;
     uint32_t pending_count;
@@ -52,9 +54,9 @@ static uint64_t add_part(uint64_t *bytes, uint64_t size)
     return at;
 }
 
-static uint64_t side_bytes(const struct st_taps *taps, bool nearest)
+static uint64_t side_bytes(const struct st_taps *taps)
 {
-    const uint64_t each = nearest ? 1 : 1 + (uint64_t)taps->width;
+    const uint64_t each = taps->width < 0 ? 1 : 1 + (uint64_t)taps->width;
     return taps->width ? (uint64_t)taps->count * each * sizeof(int32_t) : 0;
 }
 
@@ -80,8 +82,8 @@ static void measure(struct parts *p, const struct st_slot_shape *shape)
     p->stride = p->decoded
                     ? p->decoded->plane[0].stride
                     : (uint32_t)st_align((uint64_t)p->pixels.width * (uint64_t)p->pixels.channels, 4);
-    p->x_at = add_part(&p->bytes, side_bytes(&p->x, p->nearest));
-    p->y_at = add_part(&p->bytes, side_bytes(&p->y, p->nearest));
+    p->x_at = add_part(&p->bytes, side_bytes(&p->x));
+    p->y_at = add_part(&p->bytes, side_bytes(&p->y));
     for (uint32_t k = 0; k < p->pending_count; k++)
         more += more_bytes(&p->pending[k], shape->width, shape->height);
     p->pending_at = add_part(&p->bytes, p->pending_count * sizeof(struct st_job_pending));
@@ -129,13 +131,13 @@ static bool take(struct st_slot *slot, uint64_t bytes, uint64_t *at)
 /* ---- writing ------------------------------------------------------------------------------------- */
 
 static struct st_job_side put_side(uint8_t *piece, uint64_t base, uint64_t at,
-                                   const struct st_taps *taps, bool nearest)
+                                   const struct st_taps *taps)
 {
     if (!taps->width)
         return (struct st_job_side){0};
     const size_t firsts = (size_t)taps->count * sizeof *taps->first;
     memcpy(piece + at, taps->first, firsts);
-    if (nearest)
+    if (taps->width < 0)
         return (struct st_job_side){.at = base + at, .width = -1};
     memcpy(piece + at + firsts, taps->weight, firsts * (size_t)taps->width);
     return (struct st_job_side){.at = base + at,
@@ -243,8 +245,8 @@ static bool put(struct st_slot *slot, uint32_t row, const struct st_image *image
         .height = slot->shape.height,
         .channels = p->pixels.channels,
         .vertical_first = p->vertical_first,
-        .x = put_side(piece, base, p->x_at, &p->x, p->nearest),
-        .y = put_side(piece, base, p->y_at, &p->y, p->nearest),
+        .x = put_side(piece, base, p->x_at, &p->x),
+        .y = put_side(piece, base, p->y_at, &p->y),
         .mirror = first.mirror,
         .flip = first.flip,
         .pending = base + p->pending_at,
@@ -253,6 +255,8 @@ static bool put(struct st_slot *slot, uint32_t row, const struct st_image *image
         .erase_count = p->erases.count,
         .planes = put_planes(piece, base, p),
     };
+    if (p->edges)
+        st_job_edges_put(p->edges, st_slot_job(slot, row));
     return true;
 }
 
@@ -275,9 +279,19 @@ static bool side_taps(const struct st_side *side, struct st_work *work, struct s
 static bool plan_resize(const struct st_resize *resize, struct st_work *work, struct parts *p)
 {
     const struct st_side x = st_resize_side_x(resize), y = st_resize_side_y(resize);
-    p->nearest = resize->filter == ST_FILTER_NEAREST;
     p->vertical_first = st_resize_vertical_first(resize);
     return side_taps(&x, work, &p->x) && side_taps(&y, work, &p->y);
+}
+
+/* The edges of what has these taps. */
+static enum st_job_edges_fit plan_edges(const struct st_edges *edges, struct st_arena *arena,
+                                        struct parts *p)
+{
+    if (!edges->column)
+        return ST_JOB_EDGES_FIT;
+    p->edges = edges;
+    const enum st_job_edges_fit x = st_job_edge_taps(edges->column, edges->width, arena, &p->x);
+    return x == ST_JOB_EDGES_FIT ? st_job_edge_taps(edges->row, edges->height, arena, &p->y) : x;
 }
 
 static int no_memory(const struct st_slot *slot, struct stoker_error *err)
@@ -321,7 +335,10 @@ int st_stage_row(struct st_slot *slot, uint32_t row, struct st_image *image, str
     if (!resizes || region <= REGION_MAX) {
         if (resizes && !plan_resize(&resize, work, &p))
             return no_memory(slot, err);
-        if (put(slot, row, image, &p))
+        const enum st_job_edges_fit fit = plan_edges(&image->edges, &work->arena, &p);
+        if (fit == ST_JOB_EDGES_NO_MEMORY)
+            return no_memory(slot, err);
+        if (fit == ST_JOB_EDGES_FIT && put(slot, row, image, &p))
             return 0;
     }
     *resized = true;
@@ -329,7 +346,8 @@ int st_stage_row(struct st_slot *slot, uint32_t row, struct st_image *image, str
         return put_made(slot, row, image, erases, err);
     struct parts small = {
         .pending = image->pending, .pending_count = image->pending_count, .erases = erases};
-    if (st_resize_view(&resize, work->kernels, &work->arena, &p.pixels, &small.pixels) < 0)
+    if (st_resize_view(&resize, work->kernels, &work->arena, &p.pixels, &small.pixels) < 0 ||
+        plan_edges(&image->edges, &work->arena, &small) != ST_JOB_EDGES_FIT)
         return no_memory(slot, err);
     return put(slot, row, image, &small) ? 0 : put_made(slot, row, image, erases, err);
 }

@@ -11,6 +11,7 @@
 #include "op/resize/taps.h"
 #include "op/tensor/erase.h"
 #include "op/variants.h"
+#include "pipe/job_edges.h"
 #include "pipe/job_warp.h"
 
 #include <math.h>
@@ -71,24 +72,32 @@ void random_batch_place(struct random_batch *b, uint64_t raw)
     }
 }
 
-static struct st_job_side put_side(struct random_batch *b, const struct st_side *side)
+static struct st_taps taps_of(struct random_batch *b, const struct st_side *side, const int32_t *edge, int32_t count)
 {
-    const uint64_t list = (uint64_t)side->count * sizeof(int32_t);
-    struct st_job_side out = {0};
+    struct st_taps taps = {.count = side->count};
+    int32_t *places = NULL;
     if (side->filter == ST_FILTER_NEAREST) {
-        int32_t *source;
-        if (!st_side_nearest(side, false, &b->arena, &source))
+        if (!st_side_nearest(side, false, &b->arena, &places))
             abort();
-        out = (struct st_job_side){take(b, list), -1, 0};
-        memcpy(b->host + out.at, source, list);
-    } else if (!st_side_stays(side)) {
-        struct st_taps taps;
-        if (!st_side_taps(side, false, &b->arena, &taps))
-            abort();
-        out = (struct st_job_side){take(b, list * (1 + (uint64_t)taps.width)), taps.width,
-                                   st_job_window(taps.first, taps.count, taps.width)};
-        memcpy(b->host + out.at, taps.first, list);
-        memcpy(b->host + out.at + list, taps.weight, list * (uint64_t)taps.width);
+        taps = (struct st_taps){.count = side->count, .width = -1, .first = places};
+    } else if (!st_side_stays(side) && !st_side_taps(side, false, &b->arena, &taps)) {
+        abort();
+    }
+    if (edge && st_job_edge_taps(edge, count, &b->arena, &taps) != ST_JOB_EDGES_FIT)
+        abort();
+    return taps;
+}
+
+static struct st_job_side put_taps(struct random_batch *b, const struct st_taps *taps)
+{
+    const uint64_t list = (uint64_t)taps->count * sizeof(int32_t), each = taps->width < 0 ? 0 : (uint64_t)taps->width;
+    if (!taps->width)
+        return (struct st_job_side){0};
+    struct st_job_side out = {take(b, list * (1 + each)), taps->width, 0};
+    memcpy(b->host + out.at, taps->first, list);
+    if (each) {
+        memcpy(b->host + out.at + list, taps->weight, list * each);
+        out.window = st_job_window(taps->first, taps->count, taps->width);
     }
     return out;
 }
@@ -234,6 +243,12 @@ static uint64_t erase_both(struct random_batch *b, const struct row_wish *wish,
     return at;
 }
 
+static bool edge(struct random_batch *b, const struct st_edges *edges, struct st_view *view)
+{
+    const struct st_view inside = *view;
+    return st_edges_view(edges, &inside, &b->arena, view);
+}
+
 void batch_row(struct random_batch *b, uint32_t row, const struct row_wish *wish)
 {
     const struct st_kernels *kernels = st_kernels_for(st_cpu_level());
@@ -247,11 +262,17 @@ void batch_row(struct random_batch *b, uint32_t row, const struct row_wish *wish
     const struct st_view in = put_pixels(b, wish, &job);
     const struct st_place place = {b->expected + row * (b->bytes / b->want.rows), b->want.width,
                                    b->want.height};
-    job.x = put_side(b, &x);
-    job.y = put_side(b, &y);
+    const struct st_edges *edges = wish->edges;
+    const struct st_taps across = taps_of(b, &x, edges ? edges->column : NULL, b->want.width);
+    const struct st_taps down = taps_of(b, &y, edges ? edges->row : NULL, b->want.height);
+    job.x = put_taps(b, &across);
+    job.y = put_taps(b, &down);
+    if (edges)
+        st_job_edges_put(edges, &job);
     job.vertical_first = st_resize_vertical_first(&wish->resize);
     job.pending = put_pending(b, wish, last);
     if (st_resize_view(&wish->resize, kernels, &b->arena, &in, &out) ||
+        (edges && !edge(b, edges, &out)) ||
         st_pending_run(wish->pending, wish->pending_count, st_colour_rows_for(st_cpu_level()),
                        st_warp_rows_for(st_cpu_level()), &b->arena, &out, &(bool){true}))
         abort();
@@ -299,6 +320,40 @@ static struct st_resize any_resize(struct random_batch *b)
     r.span_x = any_span(b, r.in_width);
     r.span_y = any_span(b, r.in_height);
     return r;
+}
+
+/* Places of `count` positions in `side`: any, or in one direction; the first and the last few may be filled. */
+static int32_t *any_places(struct random_batch *b, int32_t count, int32_t side, bool forwards)
+{
+    int32_t *place = st_arena_take(&b->arena, (uint64_t)count * sizeof *place);
+    const int32_t filled = chance(&b->seed) % 4 ? between(&b->seed, 0, count) : 0;
+    const int32_t begin = between(&b->seed, 0, filled), end = count - (filled - begin);
+    const int32_t start = between(&b->seed, 0, side - 1), step = between(&b->seed, 0, 2);
+    if (!place)
+        abort();
+    for (int32_t i = 0; i < count; i++) {
+        const int32_t on = start + step * (i - begin);
+        place[i] = i < begin || i >= end ? ST_EDGE_FILL
+                   : forwards            ? (on < side ? on : side - 1)
+                                         : between(&b->seed, 0, side - 1);
+    }
+    return place;
+}
+
+static struct st_edges any_edges(struct random_batch *b, struct st_resize *r)
+{
+    r->window.width = (uint32_t)between(&b->seed, 1, r->out_width);
+    r->window.height = (uint32_t)between(&b->seed, 1, r->out_height);
+    r->window.x = (uint32_t)between(&b->seed, 0, r->out_width - (int32_t)r->window.width);
+    r->window.y = (uint32_t)between(&b->seed, 0, r->out_height - (int32_t)r->window.height);
+    const struct st_side x = st_resize_side_x(r), y = st_resize_side_y(r);
+    const bool nearest = r->filter == ST_FILTER_NEAREST;
+    struct st_edges edges = {.width = b->want.width, .height = b->want.height};
+    edges.column = any_places(b, edges.width, (int32_t)r->window.width, !nearest && !st_side_stays(&x));
+    edges.row = any_places(b, edges.height, (int32_t)r->window.height, !nearest && !st_side_stays(&y));
+    for (int c = 0; c < 4; c++)
+        edges.fill[c] = (uint8_t)chance(&b->seed);
+    return edges;
 }
 
 static double uniform(struct random_batch *b, double low, double high)
@@ -380,8 +435,13 @@ static void any_row(struct random_batch *b, uint32_t row, const struct batch_lim
     struct st_pending pending[ST_PENDING_MAX];
     struct row_wish wish = {.resize = any_resize(b), .pending = pending};
     const uint32_t bits = chance(&b->seed);
+    struct st_edges edges;
     if (bits % 16 == 0)
         return; /* blank */
+    if (bits >> 24 & 1) {
+        edges = any_edges(b, &wish.resize);
+        wish.edges = &edges;
+    }
     wish.mirror = bits & 32;
     wish.flip = bits & 64;
     wish.device = bits & 128;

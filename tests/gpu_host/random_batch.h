@@ -5,6 +5,7 @@
 #ifndef ST_TESTS_RANDOM_BATCH_H
 #define ST_TESTS_RANDOM_BATCH_H
 
+#include "op/geometry/edges.h"
 #include "op/resize/resize.h"
 #include "pipe/device.h"
 
@@ -41,8 +42,10 @@ const char *random_batch_differs(const struct random_batch *b, const uint8_t *im
 void batch_begin(struct random_batch *b, const struct st_device_want *want,
                  const struct st_finish_spec *spec, enum stoker_dtype dtype, enum stoker_layout layout);
 struct row_wish {
-    struct st_resize resize; /* its window is as large as the output */
+    struct st_resize resize; /* its window is as large as the output, unless there are edges */
     bool mirror, flip, device;
+    const struct st_edges *edges; /* NULL: none; of the window, and as large as the output. Of a resize by weights:
+                                     in one direction */
     bool aligned; /* input rows start at words, as the loader's do */
     const struct st_pending *pending;
     uint32_t pending_count, erase_count;

@@ -190,6 +190,16 @@ static void host_pending(const struct host_run *run, struct st_view *v)
     }
 }
 
+static void host_border(const struct st_job *job, struct st_view *v)
+{
+    for (int32_t y = 0; job->bordered && y < v->height; y++)
+        for (int32_t x = 0; x < v->width; x++)
+            for (int32_t c = 0; c < v->channels; c++)
+                if (x < job->inner_x || x >= job->inner_x + job->inner_width || y < job->inner_y ||
+                    y >= job->inner_y + job->inner_height)
+                    st_row(v, y)[x * v->channels + c] = (uint8_t)(job->fill >> (8 * c));
+}
+
 static void host_erase(const struct host_run *run, const struct st_place *place)
 {
     const struct st_finish *finish = run->device->want.finish;
@@ -251,6 +261,7 @@ static void host_job(const struct host_device *device, const struct st_job *job,
     host_pass(&run, &job->x, true, &v);
     if (!job->vertical_first)
         host_pass(&run, &job->y, false, &v);
+    host_border(job, &v);
     host_pending(&run, &v);
     host_finish(&run, &v, &place);
     host_erase(&run, &place);
