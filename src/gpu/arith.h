@@ -240,6 +240,13 @@ ST_BOTH uint32_t st_px_replace(uint32_t px, const uint8_t (*table)[256])
            (uint32_t)table[2][st_byte(px, 2)] << 16;
 }
 
+/* The same by tables in memory. */
+ST_BOTH uint32_t st_px_look_up(uint32_t px, const uint8_t *table)
+{
+    return st_load_byte(table + st_byte(px, 0)) | st_load_byte(table + 256 + st_byte(px, 1)) << 8 |
+           st_load_byte(table + 512 + st_byte(px, 2)) << 16;
+}
+
 /* What autocontrast makes of a value where the values are from `low` to `high`. */
 ST_BOTH uint32_t st_autocontrasted(int32_t value, int32_t low, int32_t high)
 {

@@ -83,6 +83,7 @@ struct st_tile_plan {
     uint32_t sum;
     uint32_t counted;         /* the next op needs histograms */
     float level;              /* of the contrast that this stage starts with */
+    int32_t channels;         /* of its pixels: the output may have only one of three */
 };
 
 /* The planes of a job, prepared for the loops. */

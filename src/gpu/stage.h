@@ -71,6 +71,7 @@ ST_BOTH void st_plan(const struct st_gpu_batch *batch, struct st_tile_plan *plan
             stage++;
     plan->idle = stage < batch->stage;
     plan->sum = 0;
+    plan->channels = job->channels;
     if (plan->idle)
         return;
     plan->from = batch->stage ? from - 1 : 0; /* including the op that starts the stage */
@@ -119,8 +120,8 @@ ST_BOTH void st_border_tile(struct st_tile *tile, const struct st_spot *spot, ui
 
 /* ---- ops on one pixel -------------------------------------------------------------------------- */
 
-ST_BOTH uint32_t st_pending_done(const struct st_job_pending *op, uint32_t px, float level,
-                                 const struct st_tile *tile, int32_t channels)
+ST_BOTH uint32_t st_pending_done(const struct st_gpu_batch *batch, const struct st_job_pending *op,
+                                 uint32_t px, float level, const struct st_tile *tile, int32_t channels)
 {
     switch (op->kind) {
     case ST_PENDING_BRIGHTNESS: return st_px_blend(px, 0, op->factor);
@@ -134,6 +135,7 @@ ST_BOTH uint32_t st_pending_done(const struct st_job_pending *op, uint32_t px, f
     case ST_PENDING_LIGHTEN: return st_px_lighten(px, op->level);
     case ST_PENDING_AUTOCONTRAST:
     case ST_PENDING_EQUALIZE: return st_px_replace(px, tile->values.table);
+    case ST_PENDING_TABLE: return st_px_look_up(px, batch->raw + op->more);
     default: return px; /* blur, sharpness and warps: already done when the pixel was made */
     }
 }
@@ -154,6 +156,7 @@ ST_BOTH void st_pending_tile(const struct st_gpu_batch *batch, struct st_tile *t
     const struct st_tile_plan *plan = &tile->plan; /* constant, except for its sum */
     const uint32_t from = plan->from, to = plan->to, last = plan->last, summed = plan->summed;
     const float level = plan->level;
+    const int32_t channels = plan->channels;
     uint32_t *plane = st_plane(batch, spot->row, batch->stage);
     uint32_t sum = 0;
     if (x >= spot->width)
@@ -163,12 +166,12 @@ ST_BOTH void st_pending_tile(const struct st_gpu_batch *batch, struct st_tile *t
         uint32_t px = tile->out[y * ST_TILE + x];
         ST_ROLLED
         for (uint32_t i = from; i < to; i++)
-            px = st_pending_done(&pending[i], px, level, tile, batch->channels);
+            px = st_pending_done(batch, &pending[i], px, level, tile, channels);
         tile->out[y * ST_TILE + x] = px;
         if (last)
             continue;
         plane[(int64_t)(spot->out_y + y) * batch->width + spot->out_x + x] = px;
-        sum += batch->channels == 3 ? st_px_luma(px) : st_byte(px, 0);
+        sum += channels == 3 ? st_px_luma(px) : st_byte(px, 0);
     }
     if (summed)
         st_add_u32(&tile->plan.sum, sum);

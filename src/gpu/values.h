@@ -36,7 +36,7 @@ ST_RARE void st_count_tile(const struct st_gpu_batch *batch, struct st_tile *til
 {
     uint32_t *counts = st_counts(batch, spot->row, batch->stage);
     ST_PHASE(for (uint32_t c = 0; c < ST_RGB; c++) tile->values.counts[c][thread] = 0);
-    ST_PHASE(st_count_column(tile, spot, batch->channels, thread));
+    ST_PHASE(st_count_column(tile, spot, tile->plan.channels, thread));
     ST_PHASE(for (uint32_t c = 0; c < ST_RGB; c++) if (tile->values.counts[c][thread])
                  st_add_u32(&counts[c * 256 + thread], tile->values.counts[c][thread]));
 }
@@ -105,7 +105,7 @@ ST_RARE void st_make_tables(const struct st_gpu_batch *batch, struct st_tile *ti
     for (uint32_t distance = 1; distance < 256; distance *= 2, from = 1 - from)
         ST_PHASE(st_sum_counts(tile, distance, from, thread));
     ST_PHASE(st_find_ends(tile, thread));
-    ST_PHASE(st_put_tables(tile, kind, batch->channels, thread));
+    ST_PHASE(st_put_tables(tile, kind, tile->plan.channels, thread));
 }
 
 /* ---- sharpness --------------------------------------------------------------------------------- */

@@ -70,7 +70,8 @@ void st_image_flip(struct st_image *image)
 
 int st_image_do(struct st_image *image, struct st_pending op, struct stoker_error *err)
 {
-    const int rc = image->pending_count == ST_PENDING_MAX ? st_image_make(image, err) : STOKER_OK;
+    const bool made = image->pending_count == ST_PENDING_MAX || image->single;
+    const int rc = made ? st_image_make(image, err) : STOKER_OK;
     if (rc < 0 || image->numbers || image->boxes)
         return rc;
     if (op.kind == ST_PENDING_WARP) {
@@ -79,6 +80,13 @@ int st_image_do(struct st_image *image, struct st_pending op, struct stoker_erro
         image->mirror = image->flip = false;
     }
     image->pending[image->pending_count++] = op;
+    return rc;
+}
+
+int st_image_grey(struct st_image *image, struct stoker_error *err)
+{
+    const int rc = st_image_do(image, (struct st_pending){.kind = ST_PENDING_GREY}, err);
+    image->single = rc >= 0 && !image->numbers && !image->boxes;
     return rc;
 }
 

@@ -86,6 +86,7 @@ struct st_image {
     struct st_edges edges;   /* around it; of masks, fill[0] is a number */
     struct st_pending pending[ST_PENDING_MAX];
     uint32_t pending_count;
+    bool single; /* of three channels that the last one makes equal, one is left */
     bool mirror, flip;
 };
 
@@ -118,8 +119,10 @@ int st_image_resize(struct st_image *image, int32_t width, int32_t height, enum 
 /* Puts edges around the image, or takes others of its rows and columns. Of masks, fill[0] is the
  * number that is filled in. The lists are copied. */
 int st_image_surround(struct st_image *image, const struct st_edges *edges, struct stoker_error *err);
-/* A warp (`mirror` and `flip` are set here) comes after what was to be mirrored and flipped. */
+/* What is behind an op's pointers outlives the image. A warp (`mirror` and `flip` are set here) comes after what was to be mirrored and flipped. */
 int st_image_do(struct st_image *image, struct st_pending op, struct stoker_error *err);
+/* Makes three channels a grey one. */
+int st_image_grey(struct st_image *image, struct stoker_error *err);
 void st_image_mirror(struct st_image *image);
 void st_image_flip(struct st_image *image);
 /* Makes the pixels. With `writable` they may be modified in place. With `any_side` (for ops that treat
@@ -131,12 +134,12 @@ int st_image_pixels(struct st_image *image, bool writable, bool any_side, struct
 void st_image_set(struct st_image *image, struct st_view pixels, bool any_side);
 /* For a device: the pixels that the pending work starts from. If `*resized`, `*resize` is to be applied
  * to them (they are just the part of the input that it needs); then follow edges, pending ops, mirroring
- * and flipping. */
+ * and flipping, and of a single channel's three the first is taken. */
 int st_image_rest(struct st_image *image, struct st_view *pixels, bool *resized,
                   struct st_resize *resize, struct stoker_error *err);
 /* The same if the device decodes the file itself, whole and upright: `*window` is the part of it that is
- * needed. False if that is not possible, because pixels have been made already or the image is
- * turned. */
+ * needed. False if that is not possible, because pixels have been made already, the image is turned, or
+ * something that is recorded lies in the arena, which such an image may outlive. */
 bool st_image_window(const struct st_image *image, struct st_region *window, bool *resized,
                      struct st_resize *resize);
 /* Does everything that is pending, directly into the slot. */

@@ -45,7 +45,7 @@ int32_t st_image_height(const struct st_image *image)
 int32_t st_image_channels(const struct st_image *image)
 {
     const struct st_image *source = image->front ? image->front : image;
-    return source->encoded ? 3 : source->pixels.channels;
+    return source->single || image->single ? 1 : source->encoded ? 3 : source->pixels.channels;
 }
 
 int st_image_no_memory(int32_t width, int32_t height, struct stoker_error *err)
@@ -329,10 +329,20 @@ int st_image_make(struct st_image *image, struct stoker_error *err)
     int rc = settle_size(image, err);
     if (rc < 0 || !image->pending_count)
         return rc;
-    if (st_pending_run(image->pending, image->pending_count, st_colour_rows_of(work),
-                       st_warp_rows_of(work), &work->arena, &image->pixels, &image->owned) < 0)
+    const uint32_t count = image->pending_count - image->single; /* the last one makes it grey */
+    bool fits = st_pending_run(image->pending, count, st_colour_rows_of(work), st_warp_rows_of(work),
+                               &work->arena, &image->pixels, &image->owned) >= 0;
+    if (fits && image->single) {
+        const struct st_view rgb = image->pixels;
+        fits = st_view_take(&image->pixels, &work->arena, rgb.width, rgb.height, 1);
+        if (fits)
+            st_colour_grey(st_colour_rows_of(work), &rgb, &image->pixels);
+        image->owned = true;
+    }
+    if (!fits)
         rc = st_image_no_memory(st_image_width(image), st_image_height(image), err);
     image->pending_count = 0;
+    image->single = false;
     return rc;
 }
 
@@ -361,6 +371,7 @@ void st_image_set(struct st_image *image, struct st_view pixels, bool any_side)
     now_pixels(image, pixels);
     image->owned = true;
     image->pending_count = 0;
+    image->single = false;
     if (!any_side)
         image->mirror = image->flip = false;
 }
@@ -381,6 +392,9 @@ bool st_image_window(const struct st_image *image, struct st_region *window, boo
 {
     if (!image->encoded || image->edges.column || st_turn_needed(image->turn))
         return false;
+    for (uint32_t k = 0; k < image->pending_count; k++)
+        if (image->pending[k].kind == ST_PENDING_TABLE)
+            return false;
     *resized = image->resized;
     *resize = image->resize;
     *window = image->resized ? st_resize_needs(resize) : whole_crop(image);
@@ -418,6 +432,8 @@ int st_image_finish(struct st_image *image, const struct st_finish *finish, cons
                        finish->channels);
     struct st_view pixels;
     int rc;
+    if (image->single && (rc = st_image_make(image, err)) < 0)
+        return rc;
     if (image->pending_count || image->edges.column)
         return finish_changed(image, finish, place, err);
     rc = make_front(image, err);

@@ -127,6 +127,7 @@ static int add_table(struct run *run, const struct st_pending *op)
     case ST_PENDING_POSTERIZE: st_tables_posterize(tables, op->level); break;
     case ST_PENDING_LIGHTEN: st_tables_lighten(tables, op->level); break;
     case ST_PENDING_AUTOCONTRAST: st_tables_autocontrast(tables); break;
+    case ST_PENDING_TABLE: st_tables_replace(tables, op->table); break;
     default: st_tables_equalize(tables);
     }
     return STOKER_OK;

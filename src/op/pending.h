@@ -28,6 +28,7 @@ enum st_pending_kind {
     ST_PENDING_AUTOCONTRAST, ST_PENDING_EQUALIZE,
     ST_PENDING_PERMUTE,   /* channel k becomes that of digit k of `level`, in base 16 */
     ST_PENDING_WARP,      /* pixels come from other places */
+    ST_PENDING_TABLE,     /* each value of a channel becomes that of its table */
     ST_PENDING_KINDS
 };
 
@@ -52,6 +53,7 @@ struct st_pending {
     uint32_t level;
     int32_t across, down;  /* blur: kernel widths, odd; half a kernel is smaller than the image */
     double sigma;
+    const uint8_t *table;  /* of three channels, 256 values each */
     struct st_pixel_map warp;
     bool mirror, flip;     /* warp: of the image, before */
 };

@@ -81,7 +81,7 @@ struct st_job {
     uint32_t stride;
     int32_t in_width, in_height;
     int32_t width, height;    /* of the output, after the resize */
-    int32_t channels;         /* 1 or 3, for both input and output */
+    int32_t channels;         /* 1 or 3, until the first are taken for the output, which may have one of three */
     uint32_t vertical_first;  /* order of the passes, if there are two */
     struct st_job_side x, y;
     uint32_t mirror, flip;    /* after the resize; the taps are not mirrored. Before the first warp */
@@ -99,7 +99,7 @@ struct st_job_pending {
     uint32_t level;          /* struct st_pending's */
     float factor;            /* hue: the shift, 0 to 255 */
     uint64_t more;           /* blur: float across[across / 2 + 1], then down[...]; centre first. Warp:
-                                struct st_job_warp */
+                                struct st_job_warp. Table: uint8_t [3][256] */
     int32_t across, down;    /* blur: the whole kernels' widths, odd */
 };
 
@@ -149,7 +149,8 @@ struct st_device_want {
     int32_t width, height, channels;
     const struct st_finish *finish;
     bool raw;                      /* raw rows; else finished rows */
-    bool plain;                    /* raw rows never have pending ops, so the device needs no room */
+    bool plain;                    /* pending ops of raw rows never see more than a pixel, so the device needs no
+                                      room */
     uint64_t host_bytes;           /* per slot */
 };
 

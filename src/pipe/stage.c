@@ -22,6 +22,7 @@ enum {
     REGION_MAX = 4 << 20, /* for larger regions, the copy costs more than a resize by the worker */
     MORE_ROOM = 1024,     /* enough for typical blurs */
     WARPS_ROOM = 2,       /* warps for which there is always room */
+    TABLE_BYTES = 3 * 256,
 };
 
 /* What belongs to a row, and where it lies in its piece of the heap. */
@@ -65,6 +66,8 @@ static uint64_t more_bytes(const struct st_pending *op, int32_t width, int32_t h
 {
     if (op->kind == ST_PENDING_WARP)
         return st_job_warp_bytes(op, width, height);
+    if (op->kind == ST_PENDING_TABLE)
+        return TABLE_BYTES;
     const uint64_t weights = (uint64_t)(op->across / 2 + op->down / 2 + 2);
     return op->kind == ST_PENDING_BLUR ? st_align(weights * sizeof(float), sizeof(double)) : 0;
 }
@@ -160,6 +163,8 @@ static void put_pending(uint8_t *piece, uint64_t base, const struct parts *p,
             st_job_warp_put(op, shape->width, shape->height,
                             st_job_turn(p->pending, k + 1, p->pending_count, p->last), piece + at,
                             base + at);
+        if (op->kind == ST_PENDING_TABLE)
+            memcpy(piece + at, op->table, TABLE_BYTES);
         if (op->kind == ST_PENDING_BLUR) {
             float *weight = (float *)(void *)(piece + at);
             st_blur_weights(op->across, op->sigma, weight);
@@ -361,7 +366,8 @@ bool st_stage_decoded(struct st_slot *slot, uint32_t row, const struct st_image 
                       .decoded = decoded};
     struct st_resize resize;
     bool resizes;
-    if (!st_image_window(image, &p.window, &resizes, &resize) || slot->shape.channels != 3)
+    if (!st_image_window(image, &p.window, &resizes, &resize) ||
+        st_image_channels(image) != slot->shape.channels)
         return false;
     p.pixels = (struct st_view){
         .width = (int32_t)p.window.width, .height = (int32_t)p.window.height, .channels = 3};

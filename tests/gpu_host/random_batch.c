@@ -132,6 +132,10 @@ static uint64_t put_pending(struct random_batch *b, const struct row_wish *wish,
             job.across = op->across;
             job.down = op->down;
         }
+        if (op->kind == ST_PENDING_TABLE) {
+            job.more = take(b, 3 * 256);
+            memcpy(b->host + job.more, op->table, 3 * 256);
+        }
         if (op->kind == ST_PENDING_WARP)
             job.more = put_warp(b, op, st_job_turn(wish->pending, i + 1, wish->pending_count, last));
         memcpy(b->host + at + i * sizeof job, &job, sizeof job);
@@ -190,7 +194,7 @@ static void put_planes(struct random_batch *b, struct st_view *view, struct st_j
 static struct st_view put_pixels(struct random_batch *b, const struct row_wish *wish, struct st_job *job)
 {
     const struct st_region needs = st_resize_needs(&wish->resize);
-    const int32_t channels = b->want.channels;
+    const int32_t channels = wish->three ? 3 : b->want.channels;
     struct st_view view;
     if (!st_view_take(&view, &b->arena, (int32_t)needs.width, (int32_t)needs.height, channels))
         abort();
@@ -243,6 +247,17 @@ static uint64_t erase_both(struct random_batch *b, const struct row_wish *wish,
     return at;
 }
 
+static void leave_one(struct random_batch *b, struct st_view *view)
+{
+    struct st_view one;
+    if (!st_view_take(&one, &b->arena, view->width, view->height, 1))
+        abort();
+    for (int32_t y = 0; y < one.height; y++)
+        for (int32_t x = 0; x < one.width; x++)
+            st_row(&one, y)[x] = st_row(view, y)[3 * x];
+    *view = one;
+}
+
 static bool edge(struct random_batch *b, const struct st_edges *edges, struct st_view *view)
 {
     const struct st_view inside = *view;
@@ -276,6 +291,8 @@ void batch_row(struct random_batch *b, uint32_t row, const struct row_wish *wish
         st_pending_run(wish->pending, wish->pending_count, st_colour_rows_for(st_cpu_level()),
                        st_warp_rows_for(st_cpu_level()), &b->arena, &out, &(bool){true}))
         abort();
+    if (wish->three)
+        leave_one(b, &out);
     st_finish_view(&b->finish, kernels, &out, wish->mirror, wish->flip, &place);
     job.erases = erase_both(b, wish, &place);
     jobs(b)[row] = job;
@@ -409,6 +426,12 @@ static struct st_pending any_op(struct random_batch *b)
         op.kind == ST_PENDING_HUE ? (float)(share(&b->seed) - 0.5) : (float)(2.2 * share(&b->seed));
     if (op.kind == ST_PENDING_WARP)
         return any_warp(b);
+    if (op.kind == ST_PENDING_TABLE) {
+        uint8_t *table = st_arena_take(&b->arena, 3 * 256);
+        for (int k = 0; k < 3 * 256; k++)
+            table[k] = (uint8_t)chance(&b->seed);
+        op.table = table;
+    }
     if (op.kind == ST_PENDING_SOLARIZE)
         op.level = (uint32_t)between(&b->seed, 0, 256);
     if (op.kind == ST_PENDING_PERMUTE) {
@@ -452,6 +475,9 @@ static void any_row(struct random_batch *b, uint32_t row, const struct batch_lim
         wish.pending_count = bits & 0xe000 ? bits >> 16 & 7 : ST_PENDING_MAX;
     for (uint32_t i = 0; i < wish.pending_count; i++)
         pending[i] = limits->warps && chance(&b->seed) % 4 ? any_warp(b) : any_op(b);
+    wish.three = b->want.channels == 1 && wish.pending_count && chance(&b->seed) & 1;
+    if (wish.three)
+        pending[wish.pending_count - 1] = (struct st_pending){.kind = ST_PENDING_GREY};
     batch_row(b, row, &wish);
 }
 

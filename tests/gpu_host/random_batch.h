@@ -50,6 +50,7 @@ struct row_wish {
     const struct st_pending *pending;
     uint32_t pending_count, erase_count;
     bool random_values; /* in erased boxes */
+    bool three;         /* channels before the last pending op, which makes the batch's one of them */
 };
 void batch_row(struct random_batch *b, uint32_t row, const struct row_wish *wish);
 

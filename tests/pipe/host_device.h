@@ -151,7 +151,8 @@ static void host_pending(const struct host_run *run, struct st_view *v)
     const struct st_job *job = run->job;
     const struct st_job_pending *op =
         job->pending_count ? host_at(run, job->pending, job->pending_count * sizeof *op) : NULL;
-    host.wrong += run->device->want.plain && job->pending_count;
+    for (uint32_t k = 0; run->device->want.plain && k < job->pending_count; k++)
+        host.wrong += !st_pending_by_pixel(&(struct st_pending){.kind = op[k].kind}, 1);
     host_turn(v, job->mirror, job->flip);
     for (uint32_t k = 0; k < job->pending_count; k++, op++) {
         switch (op->kind) {
@@ -178,7 +179,8 @@ static void host_pending(const struct host_run *run, struct st_view *v)
         }
         default: { /* those that a worker runs in the same way */
             struct st_arena arena = {0};
-            const struct st_pending same = {.kind = op->kind, .factor = op->factor, .level = op->level};
+            const struct st_pending same = {.kind = op->kind, .factor = op->factor, .level = op->level,
+                                            .table = op->kind == ST_PENDING_TABLE ? host_at(run, op->more, 768) : NULL};
             const struct st_view in = *v;
             host.wrong += st_pending_run(&same, 1, rows, NULL, &arena, v, &(bool){true}) != 0;
             for (int32_t y = 0; v->data != in.data && y < in.height; y++)
@@ -219,6 +221,7 @@ static void host_finish(const struct host_run *run, const struct st_view *v, con
 {
     const struct st_finish *f = run->device->want.finish;
     const size_t plane = (size_t)place->width * (size_t)place->height, channels = (size_t)f->channels;
+    const size_t in = (size_t)v->channels; /* the first ones are taken */
     for (int32_t y = 0; y < v->height; y++)
         for (int32_t x = 0; x < v->width; x++)
             for (size_t c = 0; c < channels; c++) {
@@ -226,7 +229,7 @@ static void host_finish(const struct host_run *run, const struct st_view *v, con
                 const size_t at =
                     f->layout == STOKER_LAYOUT_NCHW ? c * plane + pixel : pixel * channels + c;
                 st_put_bits((uint8_t *)place->data + at * f->element, f->element,
-                            f->lut[c][st_row(v, y)[(size_t)x * channels + c]]);
+                            f->lut[c][st_row(v, y)[(size_t)x * in + c]]);
             }
 }
 
@@ -235,7 +238,7 @@ static void host_job(const struct host_device *device, const struct st_job *job,
     const struct host_run run = {device, job, used};
     const struct st_device_want *w = &device->want;
     const struct st_place place = {to, w->width, w->height};
-    host.wrong += job->width != w->width || job->height != w->height || job->channels != w->channels;
+    host.wrong += job->width != w->width || job->height != w->height || (job->channels != w->channels && job->channels != 3);
     memset(to, 0, host_row_bytes(w));
     if (job->from == ST_JOB_BLANK)
         return;

@@ -52,6 +52,14 @@ static const char *const texts[] = {
     "resize(size=40); center_crop(size=32); to_tensor",
     "resize(size=37, max_size=60); center_crop(size=[33,50]); to_tensor",
     "center_crop(size=100); color_jitter(hue=0.2)",
+    "resize(size=[20,22]); pad(padding=[3,4,5,6], fill=[9,80,200]); random_horizontal_flip; random_crop(size=24); color_jitter(contrast=0.5)",
+    "resize(size=[20,22]); pad(padding=4, padding_mode=edge); random_vertical_flip",
+    "random_horizontal_flip; random_crop(size=40, padding=9, padding_mode=edge, pad_if_needed=true); random_vertical_flip; random_grayscale(p=0.5)",
+    "random_crop(size=[300,20], padding=4, padding_mode=reflect, pad_if_needed=true); to_tensor",
+    "resize(size=[20,22], interpolation=nearest); random_zoom_out(p=0.9, fill=[9,80,200]); center_crop(size=40, fill=7)",
+    "resize(size=[20,22]); random_rotation(degrees=40, interpolation=bilinear); center_crop(size=15); random_horizontal_flip; grayscale",
+    "color_jitter(brightness=0.4,contrast=0.4,saturation=0.4,hue=0.1); random_resized_crop(size=20); albu_gamma; albu_brightness_contrast; albu_posterize; random_crop(size=18)",
+    "random_resized_crop(size=20); random_solarize(threshold=9); grayscale; random_horizontal_flip; center_crop(size=12)",
     "center_crop(size=20)",
     "random_crop(size=32, padding=4); random_horizontal_flip; to_tensor; normalize(mean=[0.5,0.4,0.3],std=[0.2,0.3,0.4])",
     "pad(padding=3, padding_mode=reflect); random_resized_crop(size=24); random_vertical_flip",
@@ -128,6 +136,9 @@ static void pipelines(void)
             &opt) &&
            stats.raw_rows == 3 * COUNT,
        "three views of each sample");
+    ok(same("resize(size=[20,22]); pad(padding=4, padding_mode=symmetric); random_vertical_flip", &opt) &&
+           stats.resized_rows == COUNT,
+       "taps that go back and forth: workers resize");
 }
 
 /* Maps of the finished image are the device's, earlier ones and those that enlarge it a worker's. */

@@ -41,17 +41,14 @@ int st_albu_odd(const struct st_list *range, const char *op, const char *name, s
 
 int st_albu_replace(struct st_image *image, const uint8_t table[3][256], struct stoker_error *err)
 {
-    struct st_view pixels;
-    struct st_tables tables;
+    const size_t bytes = 3 * sizeof *table;
     if (!st_albu_changes(image))
         return STOKER_OK;
-    const int rc = st_image_pixels(image, true, true, &pixels, err);
-    if (rc < 0)
-        return rc;
-    st_tables_begin(&tables, st_colour_rows_of(image->work), &pixels);
-    st_tables_replace(&tables, table[0]);
-    st_tables_end(&tables);
-    return STOKER_OK;
+    uint8_t *kept = st_arena_take(&image->work->arena, bytes);
+    if (!kept)
+        return st_albu_no_memory("a table of values", err);
+    memcpy(kept, table, bytes);
+    return st_image_do(image, (struct st_pending){.kind = ST_PENDING_TABLE, .table = kept}, err);
 }
 
 void st_albu_turn_hues(uint8_t table[3][256], double by)

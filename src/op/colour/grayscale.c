@@ -38,16 +38,15 @@ static int make_grey(struct st_image *image, int32_t channels, struct stoker_err
     if (st_image_channels(image) == channels)
         return channels == 3 ? st_image_do(image, (struct st_pending){.kind = ST_PENDING_GREY}, err)
                              : STOKER_OK;
+    if (channels == 1)
+        return st_image_grey(image, err);
     const int rc = st_image_pixels(image, false, true, &pixels, err);
     if (rc < 0)
         return rc;
     if (!st_view_take(&out, &image->work->arena, pixels.width, pixels.height, channels))
         return st_fail(err, STOKER_ENOMEM, "no memory for an image of %d x %d pixels", pixels.width,
                        pixels.height);
-    if (channels == 1)
-        st_colour_grey(st_colour_rows_of(image->work), &pixels, &out);
-    else
-        st_colour_triple(&pixels, &out);
+    st_colour_triple(&pixels, &out);
     st_image_set(image, out, true);
     return STOKER_OK;
 }
