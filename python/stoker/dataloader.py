@@ -143,7 +143,8 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         device_batches: With `pin_memory`, for images and labels that the engine makes: make them on the GPU to which the
             script sends them, once it has sent the first eight, so that `.cuda()` and `.to("cuda")` copy them there. On the
             CPU, such images are tensors whose bytes are fetched when they are used; everything else is as it was. Large
-            tensors of datasets that run in Python are copied there before the script asks. Off by default, unless STOKER_DEVICE_BATCHES=1 is set. `explain()` says where batches are made, and why.
+            tensors of datasets that run in Python are copied there before the script asks. None: yes, unless
+            STOKER_DEVICE_BATCHES=0 is set. `explain()` says where batches are made, and why.
         augment_on: Where images are resized, rotated, coloured and normalized: "cpu", "cuda", or "auto": on the device as
             far as it can. The bytes are the same.
         jpeg_hardware: Which JPEGs the decoders of `device` decode, if it has any; the CPU's threads decode the rest.

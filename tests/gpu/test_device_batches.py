@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import copy
 import gc
+import os
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import stoker
 import torch
-from conftest import SEED, assert_same, on_cpu, reference, training
+from conftest import SEED, assert_same, on_cpu, training
 from stoker._engine.batch_tensor import BatchTensor
 
 CYCLES = 20_000_000  # about 10 ms of a GPU that does nothing
@@ -248,11 +250,100 @@ def test_read_in_a_mode_of_the_script(folder, want):
     assert mode.count == 1 and torch.equal(doubled, want[1][0][0] * 2)
 
 
-def test_the_default_is_todays_path_or_the_same_bytes(folder):
+def test_it_is_the_default(folder, monkeypatch):
+    monkeypatch.delenv("STOKER_DEVICE_BATCHES", raising=False)
     loader = load(folder, device_batches=None)
     for epoch in expected(folder, 2):
         assert_same(on_cpu((images.cuda(), labels) for images, labels in loader), epoch)
-    assert reference(folder, batch_size=4)
+    assert place(loader) == "cuda:0"
+
+
+def test_read_and_sent_in_other_threads(folder, want):
+    loader = moved(folder)
+    with ThreadPoolExecutor(4) as pool:
+        for number, ((images, _), (a, _)) in enumerate(zip(loader, want[1], strict=True)):
+            reads = number % 11 == 10
+            ask = (lambda x=images: x.clone()) if reads else (lambda x=images: x.cuda(non_blocking=True).cpu())
+            for got in [pool.submit(ask) for _ in range(4)]:
+                assert torch.equal(got.result(), a)
+            del images, ask
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_forked_child_has_the_bytes(folder, want):
+    images, _ = next(iter(moved(folder)))
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if torch.equal(images, want[1][0][0]) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert torch.equal(images.cuda().cpu(), want[1][0][0])
+
+
+def test_with_another_default_device(folder, want):
+    torch.set_default_device("cuda")
+    try:
+        loader = moved(folder)
+        for number, ((images, labels), (a, b)) in enumerate(zip(loader, want[1], strict=True)):
+            assert images.device.type == labels.device.type == "cpu" and images.is_pinned() and labels.is_pinned()
+            assert torch.equal(images.mul(2), a * 2) if number == 3 else torch.equal(images.cuda().cpu(), a)
+            assert torch.equal(labels, b)
+    finally:
+        torch.set_default_device(None)
+
+
+def test_under_ddp_the_weights_are_the_same(folder):
+    def trained(on):
+        torch.manual_seed(1)
+        model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 7, 4), torch.nn.Flatten(), torch.nn.Linear(8 * 23 * 23, 6)).cuda()
+        model = torch.nn.parallel.DistributedDataParallel(model, device_ids=[0])
+        optimizer, loader = torch.optim.SGD(model.parameters(), lr=0.01), load(folder, drop_last=True, device_batches=on)
+        for _ in range(2):
+            for images, labels in loader:
+                optimizer.zero_grad()
+                torch.nn.functional.cross_entropy(model(images), labels.cuda()).backward()  # DDP sends the images
+                optimizer.step()
+        assert place(loader) == ("cuda:0" if on else None)
+        return [weight.detach().clone() for weight in model.parameters()]
+
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    for backend in ("nccl", "gloo"):
+        if not getattr(torch.distributed, f"is_{backend}_available")():
+            continue
+        torch.distributed.init_process_group(backend, store=torch.distributed.HashStore(), rank=0, world_size=1)
+        try:
+            for a, b in zip(trained(True), trained(False), strict=True):
+                assert torch.equal(a, b)
+        finally:
+            torch.distributed.destroy_process_group()
+    torch.use_deterministic_algorithms(False)
+
+
+def test_lightning_sends_it(folder, want):
+    lightning = pytest.importorskip("lightning")
+    loader, seen = moved(folder), []
+
+    class Watched(lightning.LightningModule):
+        def training_step(self, batch, number):
+            seen.append((batch[0].cpu(), batch[1].cpu()))
+
+        def configure_optimizers(self):
+            return torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], 0.1)
+
+    trainer = lightning.Trainer(
+        max_epochs=1, accelerator="gpu", devices=1, logger=False, enable_progress_bar=False, enable_checkpointing=False,
+        enable_model_summary=False,
+    )  # fmt: skip
+    module = Watched()
+    module.automatic_optimization = False
+    trainer.fit(module, loader)
+    assert_same(seen, want[1])
+    assert place(loader) == "cuda:0"
+
+
+def test_accelerate_sends_it(folder, want):
+    accelerate = pytest.importorskip("accelerate")
+    loader = accelerate.Accelerator().prepare(moved(folder))
+    assert_same(on_cpu(loader), want[1])
 
 
 # ---- datasets in Python: pinned batches that are copied early ----

@@ -5,16 +5,22 @@ GPU is played by memory; tests/gpu/test_device_batches.py has the real one."""
 from __future__ import annotations
 
 import copy
+import functools
+import importlib.util
 import io
 import multiprocessing
 import os
 import pickle
+import sys
 import threading
+import types
+import warnings
 import weakref
 
 import numpy as np
 import pytest
 import torch
+from ranks import in_fresh_python
 from stoker._engine.batch_tensor import BatchTensor
 
 GPU = torch.device("cuda", 0)
@@ -283,3 +289,61 @@ def test_compiled_code_calls_it_and_does_not_trace_it():
         assert torch.equal(read(BatchTensor(Elsewhere(bytes_))), bytes_.double().sum() + 2)
     found = torch._dynamo.utils.counters["graph_break"]
     assert found and not any("batch_tensor" in str(why) for why in found)
+
+
+def test_ddp_sends_it_once_and_trains_on_its_bytes(source):
+    """What DDP does with arguments on their way to a GPU, and its forward pass without one."""
+    from torch.distributed.utils import _recursive_to
+
+    ((sent, number),) = _recursive_to((BatchTensor(source), 3), GPU, False)
+    assert torch.equal(sent, original()) and number == 3 and source.fetches == 0 and source.usage.devices == [GPU]
+    assert in_fresh_python(weights_of_ddp, True) == in_fresh_python(weights_of_ddp, False)
+
+
+def weights_of_ddp(in_name):
+    torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+    torch.manual_seed(1)
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Conv2d(3, 2, 3))
+    images = BatchTensor(Elsewhere(original())) if in_name else original()
+    model(images).sum().backward()
+    torch.distributed.broadcast(images, 0)
+    return [parameter.grad.tolist() for parameter in model.parameters()]
+
+
+def test_huggingfaces_trainer_sends_it_once():
+    if importlib.util.find_spec("transformers") is None:
+        pytest.skip("transformers is not installed")
+    assert in_fresh_python(prepared_by_trainer) == [0, ["cuda:0"], True]
+
+
+def prepared_by_trainer():
+    sys.modules["torchaudio"] = None  # one of another age than torch cannot be imported, and transformers would
+    from transformers import Trainer
+
+    asker = types.SimpleNamespace(args=types.SimpleNamespace(device=GPU), is_deepspeed_enabled=False)
+    asker._prepare_input = functools.partial(Trainer._prepare_input, asker)
+    source = Elsewhere(original())
+    images = Trainer._prepare_input(asker, {"pixel_values": BatchTensor(source), "labels": ["a"]})["pixel_values"]
+    return [source.fetches, list(map(str, source.usage.devices)), torch.equal(images, original())]
+
+
+def test_batches_come_and_go_while_a_process_forks(source):
+    """Another thread makes tensors at that moment."""
+    stop = threading.Event()
+
+    def make():
+        while not stop.is_set():
+            BatchTensor(Elsewhere(original()))
+
+    thread = threading.Thread(target=make)
+    thread.start()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        tensor = BatchTensor(source)
+        for _ in range(20):
+            child = os.fork()
+            if child == 0:
+                os._exit(0 if source.fetches == 1 and torch.equal(tensor, original()) else 1)
+            assert os.waitpid(child, 0)[1] == 0
+    stop.set()
+    thread.join()

@@ -78,7 +78,8 @@ class _Held:
         self.usage = source.usage
         self.plain: torch.Tensor | None = None
         self.is_shared = False  # others have `plain`, perhaps in other threads: it must stay what it is
-        _held.add(self)
+        with _lock.held():  # whoever goes through them has the lock, too
+            _held.add(self)
 
     def fetched(self, pinned: bool = True) -> torch.Tensor:
         with _lock.held():
@@ -309,7 +310,9 @@ ForkingPickler.register(BatchTensor, _reduce)
 
 def _before_fork() -> None:
     """A forked child cannot use the GPU, nor memory that is pinned, but it may read its parent's batches."""
-    for held in list(_held):
+    with _lock.held():
+        alive = list(_held)
+    for held in alive:
         with contextlib.suppress(RuntimeError):
             held.fetched(pinned=False)
 

@@ -17,7 +17,6 @@ from .._base.tables import counted
 from .._base.warn import warn_user
 from .labels import labels_of
 
-BY_DEFAULT = False  # for loaders and environments that do not say
 VARIABLE = "STOKER_DEVICE_BATCHES"
 _WATCHED = 8  # batches that the script must have sent to one GPU
 _PATIENCE = 8 * _WATCHED  # batches after which a script that sends none is not expected to begin
@@ -28,13 +27,10 @@ _LEFT = 8  # part of the GPU's memory that is left to the script
 
 
 def refused(option: bool | None) -> str:
-    """Return what switches it off: the loader's option, else the environment, else the default; "": nothing."""
+    """Return what switches it off: the loader's option, else the environment; "": nothing."""
     if option is not None:
         return "" if option else "device_batches=False"
-    given = os.environ.get(VARIABLE, "")
-    if given:
-        return f"{VARIABLE}=0 is set" if given == "0" else ""
-    return "" if BY_DEFAULT else "device_batches=True, or STOKER_DEVICE_BATCHES=1, switches it on"
+    return f"{VARIABLE}=0 is set" if os.environ.get(VARIABLE) == "0" else ""
 
 
 def why_no_device_batches(loader: Any, pinned: bool, one_engine: bool = True) -> str:
