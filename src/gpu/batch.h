@@ -1,11 +1,15 @@
 /* batch.h - the argument of the kernels
  *
- * There are two kernels, with one block per tile of 32 x 32 output pixels of every row of the batch:
+ * There are two kernels for finished images, with one block per tile of 32 x 32 output pixels of every row of the batch:
  *
  *   st_gpu_rows       resize, mirror, flip; then pending ops up to the first that needs all pixels
  *   st_gpu_pending    from there to the next such op: contrast, which needs a mean, autocontrast and
  *                     equalize, which need histograms, or blur, sharpness and warps, which need other
  *                     pixels; launched as often as the row with the most such ops requires
+ *
+ * A row whose job has a front (pipe/device.h) needs an image that is made before, of a size of its own:
+ * st_gpu_front_rows and st_gpu_front_pending are the same code for it, launched first. Blocks beyond the
+ * front's last tile have nothing to do.
  *
  * The block that runs a row's last op also finishes and erases, so that the output is written once; a
  * row without these is done by the first kernel. In between, images are kept in scratch
@@ -45,16 +49,20 @@ enum {
 
 struct st_gpu_batch {
     const uint8_t *raw;           /* jobs; their offsets count from here */
+    const struct st_job *jobs;    /* of its rows */
+    uint8_t *made;                /* results of fronts, and their scratch memory */
     uint8_t *images;
-    uint32_t *planes;             /* [2][rows][height][width] */
+    uint32_t *planes;             /* [2][rows][height][width]; the second half is */
+    uint64_t other;               /* words further */
     uint64_t *sums;               /* [rows][ST_PENDING_MAX]: of grey, before the stage's contrast */
     uint32_t *counts;             /* [2][rows][3][256]: of values, before the stage's autocontrast or
                                      equalize; alternating like the planes */
-    const uint32_t *lut;          /* [channels][256]: bits of the output */
+    const uint32_t *lut;          /* [channels][256]: bits of the output; NULL: of bytes as they are */
     uint32_t rows;
     uint32_t first;               /* number of the launch's first block */
     uint32_t stage;               /* 0: st_gpu_rows; else the number of the run of st_gpu_pending */
     int32_t width, height, channels;
+    int32_t pitch;                /* pixels of the output per row */
     int32_t tiles_across, tiles;  /* per row of the batch */
     uint32_t element;             /* bytes per value */
     uint32_t planar;              /* NCHW */

@@ -160,4 +160,68 @@ ST_BOTH void st_pending_block(const struct st_gpu_batch *batch, struct st_tile *
     st_end(batch, tile, &tile->spot);
 }
 
+/* ---- fronts -------------------------------------------------------------------------------------- */
+
+/* Block `block` of as many for each row as the largest front has tiles. */
+struct st_front_spot {
+    const struct st_job *job; /* that has the front; NULL: there is nothing to do */
+    uint32_t row, tile;
+};
+
+ST_BOTH struct st_front_spot st_front_spot(const struct st_gpu_batch *batch, uint32_t block)
+{
+    struct st_front_spot spot;
+    spot.row = block / (uint32_t)batch->tiles;
+    spot.tile = block - spot.row * (uint32_t)batch->tiles;
+    spot.job = batch->jobs + spot.row;
+    if (spot.job->from != ST_JOB_MADE)
+        spot.job = NULL;
+    return spot;
+}
+
+/* The batch of one row that a front is. Sums and counts are those of the row. */
+ST_BOTH void st_front_batch(const struct st_gpu_batch *batch, const struct st_front_spot *spot,
+                            struct st_gpu_batch *own)
+{
+    const struct st_job *front = (const struct st_job *)(const void *)(batch->raw + spot->job->front);
+    *own = *batch;
+    own->jobs = front;
+    own->images = batch->made + front->made;
+    own->planes = (uint32_t *)(void *)(batch->made + front->between);
+    own->other = st_job_between(front->width, front->height, 1) / sizeof(uint32_t);
+    own->sums = batch->sums + spot->row * ST_PENDING_MAX;
+    own->counts = batch->counts + spot->row * (ST_RGB * 256);
+    own->lut = NULL;
+    own->width = front->width;
+    own->height = front->height;
+    own->channels = spot->job->channels;
+    own->pitch = st_job_pitch(front->width);
+    own->tiles_across = (front->width + ST_TILE - 1) / ST_TILE;
+    own->tiles = own->tiles_across * ((front->height + ST_TILE - 1) / ST_TILE);
+    own->element = 1;
+    own->planar = 0;
+}
+
+ST_BOTH void st_front_rows_block(const struct st_gpu_batch *batch, struct st_gpu_batch *own,
+                                 struct st_tile *tile, uint32_t block)
+{
+    const struct st_front_spot spot = st_front_spot(batch, block);
+    if (!spot.job)
+        return;
+    ST_PHASE(if (thread == 0) st_front_batch(batch, &spot, own));
+    if (spot.tile < (uint32_t)own->tiles)
+        st_rows_block(own, tile, spot.tile);
+}
+
+ST_BOTH void st_front_pending_block(const struct st_gpu_batch *batch, struct st_gpu_batch *own,
+                                    struct st_tile *tile, uint32_t block)
+{
+    const struct st_front_spot spot = st_front_spot(batch, block);
+    if (!spot.job)
+        return;
+    ST_PHASE(if (thread == 0) st_front_batch(batch, &spot, own));
+    if (spot.tile < (uint32_t)own->tiles)
+        st_pending_block(own, tile, spot.tile);
+}
+
 #endif

@@ -24,7 +24,7 @@ ST_BOTH struct st_region_in st_region_of(const struct st_gpu_batch *batch, const
     struct st_region_in in;
     in.in_planes = job->from == ST_JOB_PLANES;
     in.planes = st_planes_of(batch->raw, job);
-    in.pixels = batch->raw + (in.in_planes ? 0 : job->pixels);
+    in.pixels = (job->from == ST_JOB_MADE ? batch->made : batch->raw) + (in.in_planes ? 0 : job->pixels);
     in.stride = job->stride;
     in.channels = job->channels;
     in.x = st_axis_of(batch->raw, &job->x, job->width);

@@ -18,8 +18,8 @@ ST_BOTH const struct st_job_pending *st_pending_of(const struct st_gpu_batch *ba
 ST_BOTH uint64_t st_offset_of(const struct st_gpu_batch *batch, uint32_t row, int32_t c, int32_t y,
                               int32_t x)
 {
-    const uint64_t plane = (uint64_t)batch->width * (uint64_t)batch->height;
-    const uint64_t pixel = (uint64_t)y * (uint64_t)batch->width + (uint64_t)x;
+    const uint64_t plane = (uint64_t)batch->pitch * (uint64_t)batch->height;
+    const uint64_t pixel = (uint64_t)y * (uint64_t)batch->pitch + (uint64_t)x;
     const uint64_t channels = (uint64_t)batch->channels;
     const uint64_t at = batch->planar ? (uint64_t)c * plane + pixel : pixel * channels + (uint64_t)c;
     return (row * channels * plane + at) * batch->element;
@@ -47,7 +47,7 @@ ST_BOTH struct st_spot st_spot_of(const struct st_gpu_batch *batch, uint32_t blo
     struct st_spot spot;
     spot.row = block / (uint32_t)batch->tiles;
     const int32_t at = (int32_t)(block - spot.row * (uint32_t)batch->tiles);
-    spot.job = (const struct st_job *)(const void *)batch->raw + spot.row;
+    spot.job = batch->jobs + spot.row;
     spot.y = at / batch->tiles_across * ST_TILE;
     spot.x = at % batch->tiles_across * ST_TILE;
     spot.width = batch->width - spot.x < ST_TILE ? batch->width - spot.x : ST_TILE;
@@ -62,7 +62,7 @@ ST_BOTH struct st_spot st_spot_of(const struct st_gpu_batch *batch, uint32_t blo
 
 ST_BOTH void st_plan(const struct st_gpu_batch *batch, struct st_tile_plan *plan, uint32_t row)
 {
-    const struct st_job *job = (const struct st_job *)(const void *)batch->raw + row;
+    const struct st_job *job = batch->jobs + row;
     const struct st_job_pending *pending = st_pending_of(batch, job);
     const uint32_t count = job->from == ST_JOB_BLANK ? 0 : job->pending_count;
     uint32_t stage = 0, from = 0;
@@ -99,7 +99,9 @@ ST_BOTH void st_begin(const struct st_gpu_batch *batch, struct st_tile *tile, ui
     uint32_t bits[ST_RGB]; /* fetched before the first is stored */
     ST_UNROLL
     for (int32_t c = 0; c < ST_RGB; c++)
-        bits[c] = c < batch->channels ? st_load(batch->lut + c * ST_GPU_THREADS + thread) : 0;
+        bits[c] = !batch->lut             ? thread
+                  : c < batch->channels ? st_load(batch->lut + c * ST_GPU_THREADS + thread)
+                                        : 0;
     ST_UNROLL
     for (int32_t c = 0; c < ST_RGB; c++)
         tile->lut[(uint32_t)c * ST_GPU_THREADS + thread] = bits[c];
@@ -142,8 +144,8 @@ ST_BOTH uint32_t st_pending_done(const struct st_gpu_batch *batch, const struct 
 
 ST_BOTH uint32_t *st_plane(const struct st_gpu_batch *batch, uint32_t row, uint32_t stage)
 {
-    return batch->planes + ((uint64_t)(stage % 2) * batch->rows + row) * (uint64_t)batch->width *
-                               (uint64_t)batch->height;
+    return batch->planes + (stage % 2 ? batch->other : 0) +
+           (uint64_t)row * ((uint64_t)batch->width * (uint64_t)batch->height);
 }
 
 /* Runs the ops on all pixels of the tile, in place; if another stage follows, stores them in the plane
@@ -410,7 +412,7 @@ ST_BOTH void st_finish_rgb(const struct st_gpu_batch *batch, const struct st_til
 {
     const int32_t each = 4 / element, across = ST_TILE / each, every = ST_GPU_THREADS / across;
     const int32_t x = (int32_t)thread % across * each, width = spot->width, height = spot->height;
-    const uint32_t pitch = (uint32_t)(batch->width * ST_RGB * element);
+    const uint32_t pitch = (uint32_t)(batch->pitch * ST_RGB * element);
     uint8_t *const first = batch->images + (spot->at + (uint32_t)(x * ST_RGB * element));
     ST_ROLLED
     for (int32_t y = (int32_t)thread / across; y < height; y += every) {

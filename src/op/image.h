@@ -132,11 +132,16 @@ int st_image_pixels(struct st_image *image, bool writable, bool any_side, struct
 /* Replaces the pixels by others (from the arena); everything pending is dropped, except mirror and flip
  * with `any_side`. */
 void st_image_set(struct st_image *image, struct st_view pixels, bool any_side);
-/* For a device: the pixels that the pending work starts from. If `*resized`, `*resize` is to be applied
+/* For a device: the pixels that the pending work starts from, which stay the image's. If `*resized`, `*resize` is to be applied
  * to them (they are just the part of the input that it needs); then follow edges, pending ops, mirroring
  * and flipping, and of a single channel's three the first is taken. */
 int st_image_rest(struct st_image *image, struct st_view *pixels, bool *resized,
                   struct st_resize *resize, struct stoker_error *err);
+/* For a device: a copy of what the image is made from, if that is another one that is not made yet; `*part`
+ * of what it gives is needed. */
+bool st_image_front(const struct st_image *image, struct st_image *front, struct st_region *part);
+/* What was decoded for the copy is the image's. */
+void st_image_front_keep(struct st_image *image, const struct st_image *front);
 /* The same if the device decodes the file itself, whole and upright: `*window` is the part of it that is
  * needed. False if that is not possible, because pixels have been made already, the image is turned, or
  * something that is recorded lies in the arena, which such an image may outlive. */

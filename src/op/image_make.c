@@ -196,7 +196,7 @@ static int crop_pixels(const struct st_image *image, struct st_region part, stru
 /* The largest reduction that leaves at least one input pixel per output pixel. */
 static uint32_t reduction(const struct st_image *image)
 {
-    if (!image->encoded || !image->work->fast || image->numbers)
+    if (!image->encoded || !image->resized || !image->work->fast || image->numbers)
         return 1;
     for (uint32_t scale = 8; scale > 1; scale /= 2)
         if ((image->header.scales & scale) &&
@@ -231,8 +231,8 @@ static struct st_region needed(const struct st_image *image)
 }
 
 /* Leaves only `region` of what an image gives, where that saves work: behind the last op that has to see
- * more than a pixel, or of what a warp makes. */
-static bool leave_only(struct st_image *image, struct st_region region)
+ * more than a pixel, or, with `warps`, of what a warp makes. */
+static bool leave_only(struct st_image *image, struct st_region region, bool warps)
 {
     const uint32_t width = (uint32_t)st_image_width(image), height = (uint32_t)st_image_height(image);
     const struct st_turn turn = {.mirror = image->mirror, .flip = image->flip};
@@ -245,7 +245,7 @@ static bool leave_only(struct st_image *image, struct st_region region)
     if (!last)
         return st_image_cut(image, region, NULL) >= 0;
     struct st_pending *op = &image->pending[last - 1];
-    if (op->kind != ST_PENDING_WARP || op->warp.mix == ST_MIX_TRANSPOSED)
+    if (!warps || op->kind != ST_PENDING_WARP || op->warp.mix == ST_MIX_TRANSPOSED)
         return false;
     op->warp.window = region;
     return true;
@@ -258,7 +258,7 @@ static int make_front(struct st_image *image, struct stoker_error *err)
         return STOKER_OK;
     const struct st_region region = needed(image);
     struct st_image front = *image->front; /* it stays as it was: this is only a part */
-    const bool part = leave_only(&front, region);
+    const bool part = leave_only(&front, region, true);
     const int rc = st_image_pixels(&front, false, false, &image->pixels, err);
     image->made_x = part ? region.x : 0;
     image->made_y = part ? region.y : 0;
@@ -379,12 +379,32 @@ void st_image_set(struct st_image *image, struct st_view pixels, bool any_side)
 int st_image_rest(struct st_image *image, struct st_view *pixels, bool *resized,
                   struct st_resize *resize, struct stoker_error *err)
 {
-    const int rc = make_front(image, err);
+    int rc = make_front(image, err);
     if (rc < 0)
         return rc;
     *resized = image->resized;
-    return image->resized ? resize_input(image, resize, pixels, err)
-                          : crop_pixels(image, whole_crop(image), pixels, err);
+    rc = image->resized ? resize_input(image, resize, pixels, err)
+                        : crop_pixels(image, whole_crop(image), pixels, err);
+    if (rc >= 0 && image->encoded && reduction(image) == 1) { /* so as not to decode it again */
+        const struct st_region part = needed(image);
+        image->pixels = *pixels;
+        image->made_x = part.x;
+        image->made_y = part.y;
+        image->encoded = false;
+        image->owned = true;
+    }
+    return rc;
+}
+
+bool st_image_front(const struct st_image *image, struct st_image *front, struct st_region *part)
+{
+    if (!image->front)
+        return false;
+    *front = *image->front;
+    *part = needed(image);
+    if (leave_only(front, *part, false))
+        part->x = part->y = 0;
+    return true;
 }
 
 bool st_image_window(const struct st_image *image, struct st_region *window, bool *resized,
@@ -401,6 +421,20 @@ bool st_image_window(const struct st_image *image, struct st_region *window, boo
     window->x += image->crop.x;
     window->y += image->crop.y;
     return true;
+}
+
+void st_image_front_keep(struct st_image *image, const struct st_image *front)
+{
+    struct st_image *own = image->front;
+    const struct st_region all = needed(own), there = needed(front);
+    if (!own->encoded || front->encoded || all.x != there.x || all.y != there.y ||
+        all.width != there.width || all.height != there.height)
+        return;
+    own->pixels = front->pixels;
+    own->made_x = front->made_x;
+    own->made_y = front->made_y;
+    own->encoded = false;
+    own->owned = true;
 }
 
 /* With edges or pending ops: the last changes of values are made row by row on the way. */

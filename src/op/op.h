@@ -90,6 +90,7 @@ struct st_op {
                  struct st_erase *out, struct stoker_error *err);
     /* The maximum size of its values in bytes. */
     uint64_t (*erase_most)(const void *self, const struct st_erase_into *into);
+    bool moves;   /* crops, resizes or adds a border */
     bool pending; /* may record pending ops that see more than a pixel */
     /* The target by which it chooses a crop: `run` on that one writes it to image->chosen; those on the
      * image and on all else that follows it come later, and read it there. */

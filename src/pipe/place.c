@@ -11,7 +11,11 @@
 #include "pipe/pool.h"
 #include "pipe/stage.h"
 
-enum { ROW_BYTES = 512 << 10 }; /* heap of a raw row: enough for the regions of most photographs */
+enum {
+    ROW_BYTES = 512 << 10,    /* heap of a raw row: enough for the regions of most photographs */
+    FRONT_BYTES = 1536 << 10, /* of the device, per row, for an image that is made before */
+    FRONTS_MOST = 384 << 20,
+};
 
 /* The maximum size of the values of erased boxes; UINT64_MAX on overflow. */
 static uint64_t erased_values(const struct st_steps *steps, const struct st_erase_into *into)
@@ -32,6 +36,18 @@ static bool has_pending(const struct st_steps *steps)
     for (uint32_t k = 0; k < steps->count; k++)
         if (steps->step[k].op->pending || has_pending(&steps->step[k].inner))
             return true;
+    return false;
+}
+
+/* Whether a crop, resize or border comes after ops on values, or after warps: then images may be made of
+ * others that are made before. */
+static bool has_fronts(const struct st_steps *steps, bool *pending)
+{
+    for (uint32_t k = 0; k < steps->count; k++) {
+        if ((*pending && steps->step[k].op->moves) || has_fronts(&steps->step[k].inner, pending))
+            return true;
+        *pending = *pending || steps->step[k].op->pending;
+    }
     return false;
 }
 
@@ -64,11 +80,15 @@ static int plan_raw(struct stoker_loader *loader, struct stoker_error *err)
     if (!st_stage_reserve(shape, loader->pipe->erases, values, &shape->reserve) ||
         !fits(loader, shape->reserve + sizeof(struct st_job) + sizeof(int64_t)))
         return too_large(loader, err);
-    uint64_t heap = 2 * shape->reserve > ROW_BYTES ? 2 * shape->reserve : ROW_BYTES;
+    const bool fronts = has_fronts(&loader->pipe->steps, &(bool){false});
+    const uint64_t usual = fronts ? 2 * ROW_BYTES : ROW_BYTES; /* whole images */
+    uint64_t heap = 2 * shape->reserve > usual ? 2 * shape->reserve : usual;
     const uint64_t fixed = sizeof(struct st_job) + sizeof(int64_t) + ST_CACHE_LINE;
     if (row < heap + fixed)
         heap = row > fixed ? row - fixed : 0;
     shape->share = heap > shape->reserve ? (heap - shape->reserve) * shape->rows : 0;
+    const uint64_t made = (uint64_t)shape->rows * FRONT_BYTES;
+    shape->front_bytes = !fronts ? 0 : made < FRONTS_MOST ? made : FRONTS_MOST;
     shape->raw = true;
     return 0;
 }
@@ -85,6 +105,7 @@ static int open_device(struct stoker_loader *loader, const struct st_devices *de
                                         .finish = &loader->finish,
                                         .raw = shape->raw,
                                         .plain = !has_pending(&loader->pipe->steps),
+                                        .made_bytes = shape->raw ? shape->front_bytes : 0,
                                         .host_bytes = st_slot_host_bytes(shape)};
     const int rc = devices->kind->open(&loader->device, &want, err);
     shape->device = rc ? NULL : loader->device;

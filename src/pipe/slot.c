@@ -282,6 +282,7 @@ void st_slot_begin(struct st_slot *slot)
     memset(slot->made, 0, slot->shape.rows);
     atomic_store_explicit(&slot->rows_bytes, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->heap_used, 0, memory_order_relaxed);
+    atomic_store_explicit(&slot->front_used, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->heap_share, slot->shape.share, memory_order_relaxed);
     slot->hw_memory.now = 0;
     slot->hw_memory.used = 0;

@@ -47,6 +47,7 @@ struct st_slot_shape {
     const struct st_pinned_kind *pinned; /* for batches on the CPU; NULL: they need not be pinned */
     bool raw;                            /* the device gets raw rows */
     uint64_t reserve, share;             /* raw: heap bytes reserved per row, and shared by all rows */
+    uint64_t front_bytes;                /* raw: memory of the device for what fronts make */
     const struct st_jpeg_hw_kind *jpeg_hw; /* the device's JPEG hardware; NULL: none */
     uint64_t hw_bytes;                   /* of a block of device memory for what it decodes */
     struct st_budget *budget;            /* NULL: memory is not counted */
@@ -90,6 +91,7 @@ struct st_slot {
     struct st_device_slot *on_device;
     void *mark; /* if `marked`: the point at which the pinned memory was released */
     bool marked;
+    _Atomic uint64_t front_used; /* raw: bytes of the device's memory for fronts */
     _Atomic uint64_t heap_used, heap_share; /* raw: bytes used so far; left in the common share */
     struct st_jpeg_hw_memory hw_memory;
     /* samples of varying size: */

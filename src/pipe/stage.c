@@ -23,10 +23,12 @@ enum {
     MORE_ROOM = 1024,     /* enough for typical blurs */
     WARPS_ROOM = 2,       /* warps for which there is always room */
     TABLE_BYTES = 3 * 256,
+    FRONT_MAX = 1 << 24,  /* pixels that are made before */
 };
 
 /* What belongs to a row, and where it lies in its piece of the heap. */
 struct parts {
+    int32_t width, height; /* of the result */
     struct st_view pixels;
     uint64_t pixels_at;
     const struct st_jpeg_hw_image *decoded; /* by the device: it has the samples; NULL: not */
@@ -43,7 +45,10 @@ struct parts {
     uint64_t pending_at, more_at;
     struct st_erases erases;
     uint64_t erases_at, values_at;
-    uint64_t bytes;
+    struct parts *front;     /* makes the pixels, on the device; NULL: they are here */
+    uint64_t job_at;         /* of a front: its job */
+    uint64_t made, between;  /* and where its result and what lies between its ops are on the device */
+    struct st_region part;   /* of the front's result: the pixels */
 };
 
 /* ---- how much room ------------------------------------------------------------------------------- */
@@ -78,25 +83,31 @@ static uint64_t chroma_bytes(const struct st_jpeg_hw_image *decoded)
     return decoded && decoded->components == 1 ? st_align((uint64_t)decoded->plane[0].width, 4) : 0;
 }
 
-static void measure(struct parts *p, const struct st_slot_shape *shape)
+static uint32_t stride_of(const struct parts *p)
 {
+    const uint64_t row = (uint64_t)p->pixels.width * (uint64_t)p->pixels.channels;
+    const uint64_t made = p->front ? (uint64_t)st_job_pitch(p->front->width) * (uint64_t)p->pixels.channels : 0;
+    return p->decoded ? p->decoded->plane[0].stride : (uint32_t)(p->front ? made : st_align(row, 4));
+}
+
+/* Adds the room that a job needs besides its struct to `bytes`. */
+static void measure(struct parts *p, uint64_t *bytes)
+{
+    const bool here = !p->decoded && !p->front;
     uint64_t more = 0, values = 0;
-    p->bytes = 0;
-    p->stride = p->decoded
-                    ? p->decoded->plane[0].stride
-                    : (uint32_t)st_align((uint64_t)p->pixels.width * (uint64_t)p->pixels.channels, 4);
-    p->x_at = add_part(&p->bytes, side_bytes(&p->x));
-    p->y_at = add_part(&p->bytes, side_bytes(&p->y));
+    p->stride = stride_of(p);
+    p->x_at = add_part(bytes, side_bytes(&p->x));
+    p->y_at = add_part(bytes, side_bytes(&p->y));
     for (uint32_t k = 0; k < p->pending_count; k++)
-        more += more_bytes(&p->pending[k], shape->width, shape->height);
-    p->pending_at = add_part(&p->bytes, p->pending_count * sizeof(struct st_job_pending));
-    p->more_at = add_part(&p->bytes, more);
+        more += more_bytes(&p->pending[k], p->width, p->height);
+    p->pending_at = add_part(bytes, p->pending_count * sizeof(struct st_job_pending));
+    p->more_at = add_part(bytes, more);
     for (uint32_t k = 0; k < p->erases.count; k++)
         values += p->erases.list[k].bytes;
-    p->erases_at = add_part(&p->bytes, p->erases.count * sizeof(struct st_job_erase));
-    p->values_at = add_part(&p->bytes, values);
-    p->pixels_at = add_part(&p->bytes, p->decoded ? 0 : p->stride * (uint64_t)p->pixels.height);
-    p->chroma_at = add_part(&p->bytes, chroma_bytes(p->decoded));
+    p->erases_at = add_part(bytes, p->erases.count * sizeof(struct st_job_erase));
+    p->values_at = add_part(bytes, values);
+    p->pixels_at = add_part(bytes, here ? p->stride * (uint64_t)p->pixels.height : 0);
+    p->chroma_at = add_part(bytes, chroma_bytes(p->decoded));
 }
 
 bool st_stage_reserve(const struct st_slot_shape *shape, uint32_t erases, uint64_t values, uint64_t *out)
@@ -133,13 +144,16 @@ static bool take(struct st_slot *slot, uint64_t bytes, uint64_t *at)
 
 /* ---- writing ------------------------------------------------------------------------------------- */
 
+/* The pixels begin `before` places before those that the taps count from. */
 static struct st_job_side put_side(uint8_t *piece, uint64_t base, uint64_t at,
-                                   const struct st_taps *taps)
+                                   const struct st_taps *taps, int32_t before)
 {
     if (!taps->width)
         return (struct st_job_side){0};
     const size_t firsts = (size_t)taps->count * sizeof *taps->first;
-    memcpy(piece + at, taps->first, firsts);
+    int32_t *first = (int32_t *)(void *)(piece + at);
+    for (int32_t k = 0; k < taps->count; k++)
+        first[k] = taps->first[k] + before;
     if (taps->width < 0)
         return (struct st_job_side){.at = base + at, .width = -1};
     memcpy(piece + at + firsts, taps->weight, firsts * (size_t)taps->width);
@@ -148,8 +162,7 @@ static struct st_job_side put_side(uint8_t *piece, uint64_t base, uint64_t at,
                                 .window = st_job_window(taps->first, taps->count, taps->width)};
 }
 
-static void put_pending(uint8_t *piece, uint64_t base, const struct parts *p,
-                        const struct st_slot_shape *shape)
+static void put_pending(uint8_t *piece, uint64_t base, const struct parts *p)
 {
     struct st_job_pending *to = (struct st_job_pending *)(void *)(piece + p->pending_at);
     uint64_t at = p->more_at;
@@ -160,7 +173,7 @@ static void put_pending(uint8_t *piece, uint64_t base, const struct parts *p,
             to[k].factor = st_hue_shift(op->factor);
         to[k].more = base + at;
         if (op->kind == ST_PENDING_WARP)
-            st_job_warp_put(op, shape->width, shape->height,
+            st_job_warp_put(op, p->width, p->height,
                             st_job_turn(p->pending, k + 1, p->pending_count, p->last), piece + at,
                             base + at);
         if (op->kind == ST_PENDING_TABLE)
@@ -172,7 +185,7 @@ static void put_pending(uint8_t *piece, uint64_t base, const struct parts *p,
             to[k].across = op->across;
             to[k].down = op->down;
         }
-        at += more_bytes(op, shape->width, shape->height);
+        at += more_bytes(op, p->width, p->height);
     }
 }
 
@@ -226,42 +239,77 @@ static struct st_job_planes put_planes(uint8_t *piece, uint64_t base, const stru
     };
 }
 
-/* Writes everything, if there is room. */
-static bool put(struct st_slot *slot, uint32_t row, const struct st_image *image, struct parts *p)
+/* Where the pixels are, and where they come from. */
+static void put_source(uint8_t *piece, uint64_t base, const struct parts *p, int32_t before,
+                       struct st_job *job)
 {
-    uint64_t base;
-    p->last = (struct st_turn){.mirror = image->mirror, .flip = image->flip};
-    const struct st_turn first = st_job_turn(p->pending, 0, p->pending_count, p->last);
-    measure(p, &slot->shape);
-    if (!take(slot, p->bytes, &base))
-        return false;
-    uint8_t *piece = slot->host + base;
-    if (!p->decoded)
+    if (p->front) {
+        const int32_t channels = p->pixels.channels;
+        job->from = ST_JOB_MADE;
+        job->front = base + p->front->job_at;
+        job->pixels = p->front->made + (uint64_t)p->part.y * p->stride +
+                      (uint64_t)(((int32_t)p->part.x - before) * channels);
+    } else if (p->decoded) {
+        job->from = ST_JOB_PLANES;
+        job->pixels = component_at(&p->decoded->plane[0]);
+        job->planes = put_planes(piece, base, p);
+    } else {
+        job->from = ST_JOB_HEAP;
+        job->pixels = base + p->pixels_at;
         put_pixels(piece + p->pixels_at, p);
-    put_pending(piece, base, p, &slot->shape);
-    put_erases(piece, base, p);
-    *st_slot_job(slot, row) = (struct st_job){
-        .pixels = p->decoded ? component_at(&p->decoded->plane[0]) : base + p->pixels_at,
-        .from = p->decoded ? ST_JOB_PLANES : ST_JOB_HEAP,
+    }
+}
+
+static void put_job(uint8_t *piece, uint64_t base, const struct parts *p, struct st_job *job)
+{
+    /* Rows of what a front makes start at words every four pixels, as the device wants to read them. */
+    const int32_t before = p->front && p->x.width ? (int32_t)(p->part.x % 4) : 0;
+    const struct st_turn first = st_job_turn(p->pending, 0, p->pending_count, p->last);
+    *job = (struct st_job){
         .stride = p->stride,
-        .in_width = p->pixels.width,
+        .in_width = p->pixels.width + before,
         .in_height = p->pixels.height,
-        .width = slot->shape.width,
-        .height = slot->shape.height,
+        .width = p->width,
+        .height = p->height,
         .channels = p->pixels.channels,
         .vertical_first = p->vertical_first,
-        .x = put_side(piece, base, p->x_at, &p->x),
-        .y = put_side(piece, base, p->y_at, &p->y),
+        .x = put_side(piece, base, p->x_at, &p->x, before),
+        .y = put_side(piece, base, p->y_at, &p->y, 0),
         .mirror = first.mirror,
         .flip = first.flip,
         .pending = base + p->pending_at,
         .erases = base + p->erases_at,
         .pending_count = p->pending_count,
         .erase_count = p->erases.count,
-        .planes = put_planes(piece, base, p),
+        .made = p->made,
+        .between = p->between,
     };
+    put_source(piece, base, p, before, job);
+    put_pending(piece, base, p);
+    put_erases(piece, base, p);
     if (p->edges)
-        st_job_edges_put(p->edges, st_slot_job(slot, row));
+        st_job_edges_put(p->edges, job);
+}
+
+/* Writes everything, if there is room. */
+static bool put(struct st_slot *slot, uint32_t row, const struct st_image *image, struct parts *p)
+{
+    struct parts *front = p->front;
+    uint64_t base, bytes = 0;
+    p->width = slot->shape.width;
+    p->height = slot->shape.height;
+    p->last = (struct st_turn){.mirror = image->mirror, .flip = image->flip};
+    if (front) {
+        front->job_at = add_part(&bytes, sizeof(struct st_job));
+        measure(front, &bytes);
+    }
+    measure(p, &bytes);
+    if (!take(slot, bytes, &base))
+        return false;
+    uint8_t *piece = slot->host + base;
+    if (front)
+        put_job(piece, base, front, (struct st_job *)(void *)(piece + front->job_at));
+    put_job(piece, base, p, st_slot_job(slot, row));
     return true;
 }
 
@@ -319,12 +367,75 @@ static int put_made(struct st_slot *slot, uint32_t row, struct st_image *image, 
                          "the reserve of a row is too small: this is a bug in stoker");
 }
 
+/* Room for what a front makes. */
+static bool take_front(struct st_slot *slot, const struct st_image *front, struct parts *p)
+{
+    const uint64_t most = slot->shape.front_bytes;
+    const uint64_t pixels = (uint64_t)st_image_width(front) * (uint64_t)st_image_height(front);
+    uint32_t stages = 0;
+    if (pixels > FRONT_MAX || !most)
+        return false;
+    for (uint32_t k = 0; k < front->pending_count; k++)
+        stages += !st_pending_by_pixel(&front->pending[k], 1);
+    p->width = st_image_width(front);
+    p->height = st_image_height(front);
+    const uint64_t made = st_job_made_bytes(p->width, p->height, st_image_channels(front));
+    const uint64_t bytes = made + st_job_between(p->width, p->height, stages);
+    uint64_t used = atomic_load_explicit(&slot->front_used, memory_order_relaxed);
+    do {
+        if (bytes > most - used)
+            return false;
+    } while (!atomic_compare_exchange_weak_explicit(&slot->front_used, &used, used + bytes,
+                                                    memory_order_relaxed, memory_order_relaxed));
+    p->made = used;
+    p->between = used + made;
+    p->pending = front->pending;
+    p->pending_count = front->pending_count;
+    p->last = (struct st_turn){.mirror = front->mirror, .flip = front->flip};
+    return true;
+}
+
+static uint64_t bytes_of(const struct st_view *view)
+{
+    return (uint64_t)view->width * (uint64_t)view->height * (uint64_t)view->channels;
+}
+
+/* What an image is made of is made by the device, too, if there is room there. `*done`: it is so. */
+static int put_with_front(struct st_slot *slot, uint32_t row, struct st_image *image,
+                          struct st_erases erases, bool *done, struct stoker_error *err)
+{
+    struct st_work *work = image->work;
+    struct st_image front;
+    struct st_resize resize;
+    struct parts before = {0};
+    struct parts p = {.pending = image->pending, .pending_count = image->pending_count,
+                      .erases = erases, .front = &before};
+    bool resizes;
+    *done = false;
+    if (!st_image_front(image, &front, &p.part) || !take_front(slot, &front, &before))
+        return 0;
+    p.pixels = (struct st_view){.width = (int32_t)p.part.width, .height = (int32_t)p.part.height,
+                                .channels = st_image_channels(&front)};
+    const int rc = st_image_rest(&front, &before.pixels, &resizes, &resize, err);
+    if (rc < 0)
+        return rc;
+    st_image_front_keep(image, &front);
+    if (bytes_of(&before.pixels) > REGION_MAX)
+        return 0;
+    if ((resizes && !plan_resize(&resize, work, &before)) ||
+        (image->resized && !plan_resize(&image->resize, work, &p)))
+        return no_memory(slot, err);
+    *done = plan_edges(&front.edges, &work->arena, &before) == ST_JOB_EDGES_FIT &&
+            plan_edges(&image->edges, &work->arena, &p) == ST_JOB_EDGES_FIT && put(slot, row, image, &p);
+    return 0;
+}
+
 int st_stage_row(struct st_slot *slot, uint32_t row, struct st_image *image, struct st_erases erases,
                  bool *resized, struct stoker_error *err)
 {
     struct st_work *work = image->work;
     struct st_resize resize;
-    bool resizes;
+    bool resizes, done;
     struct parts p = {
         .pending = image->pending, .pending_count = image->pending_count, .erases = erases};
     *resized = false;
@@ -332,12 +443,13 @@ int st_stage_row(struct st_slot *slot, uint32_t row, struct st_image *image, str
         return st_fail(err, STOKER_EINVAL, "the image has %d channel%s instead of the planned %d",
                        st_image_channels(image), st_s((uint64_t)st_image_channels(image)),
                        slot->shape.channels);
-    int rc = st_image_rest(image, &p.pixels, &resizes, &resize, err);
+    int rc = put_with_front(slot, row, image, erases, &done, err);
+    if (rc < 0 || done)
+        return rc;
+    rc = st_image_rest(image, &p.pixels, &resizes, &resize, err);
     if (rc < 0)
         return rc;
-    const uint64_t region =
-        (uint64_t)p.pixels.width * (uint64_t)p.pixels.height * (uint64_t)p.pixels.channels;
-    if (!resizes || region <= REGION_MAX) {
+    if (!resizes || bytes_of(&p.pixels) <= REGION_MAX) {
         if (resizes && !plan_resize(&resize, work, &p))
             return no_memory(slot, err);
         const enum st_job_edges_fit fit = plan_edges(&image->edges, &work->arena, &p);

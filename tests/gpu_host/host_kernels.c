@@ -28,6 +28,22 @@ static void all_blocks(block_body *body, const void *batch, unsigned blocks)
     free(tile);
 }
 
+static void front_rows(const struct st_gpu_batch *batch, struct st_tile *tile, uint32_t block)
+{
+    struct st_gpu_batch own;
+    memset(&own, 0xa5, sizeof own);
+    st_front_rows_block(batch, &own, tile, block);
+}
+
+static void front_pending(const struct st_gpu_batch *batch, struct st_tile *tile, uint32_t block)
+{
+    struct st_gpu_batch own;
+    memset(&own, 0xa5, sizeof own);
+    st_front_pending_block(batch, &own, tile, block);
+}
+
+void st_gpu_host_front_rows(const void *batch, unsigned blocks) { all_blocks(front_rows, batch, blocks); }
+void st_gpu_host_front_pending(const void *batch, unsigned blocks) { all_blocks(front_pending, batch, blocks); }
 void st_gpu_host_rows(const void *batch, unsigned blocks) { all_blocks(st_rows_block, batch, blocks); }
 void st_gpu_host_pending(const void *batch, unsigned blocks) { all_blocks(st_pending_block, batch, blocks); }
 
@@ -41,7 +57,9 @@ struct CUfunc_st {
 unsigned st_gpu_host_launches;
 
 static struct CUfunc_st functions[] = {{"st_gpu_rows", st_gpu_host_rows},
-                                       {"st_gpu_pending", st_gpu_host_pending}};
+                                       {"st_gpu_pending", st_gpu_host_pending},
+                                       {"st_gpu_front_rows", st_gpu_host_front_rows},
+                                       {"st_gpu_front_pending", st_gpu_host_front_pending}};
 
 static int error_name(int result, const char **name)
 {

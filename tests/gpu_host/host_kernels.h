@@ -11,6 +11,8 @@
  * st_gpu_host_argument bytes) whose addresses are the host's. */
 void st_gpu_host_rows(const void *batch, unsigned blocks);
 void st_gpu_host_pending(const void *batch, unsigned blocks);
+void st_gpu_host_front_rows(const void *batch, unsigned blocks);
+void st_gpu_host_front_pending(const void *batch, unsigned blocks);
 extern const size_t st_gpu_host_argument;
 
 /* A driver of which only what kernels.c asks for is there. Device memory is host memory, streams are

@@ -64,6 +64,8 @@ void random_batch_place(struct random_batch *b, uint64_t raw)
 {
     for (uint32_t row = 0; row < b->want.rows; row++) {
         struct st_job *job = &jobs(b)[row];
+        if (job->from == ST_JOB_MADE)
+            job = (struct st_job *)(void *)(b->host + job->front);
         if (job->from != ST_JOB_PLANES)
             continue;
         job->pixels += raw;
@@ -88,13 +90,14 @@ static struct st_taps taps_of(struct random_batch *b, const struct st_side *side
     return taps;
 }
 
-static struct st_job_side put_taps(struct random_batch *b, const struct st_taps *taps)
+static struct st_job_side put_taps(struct random_batch *b, const struct st_taps *taps, int32_t before)
 {
     const uint64_t list = (uint64_t)taps->count * sizeof(int32_t), each = taps->width < 0 ? 0 : (uint64_t)taps->width;
     if (!taps->width)
         return (struct st_job_side){0};
     struct st_job_side out = {take(b, list * (1 + each)), taps->width, 0};
-    memcpy(b->host + out.at, taps->first, list);
+    for (int32_t k = 0; k < taps->count; k++)
+        ((int32_t *)(void *)(b->host + out.at))[k] = taps->first[k] + before;
     if (each) {
         memcpy(b->host + out.at + list, taps->weight, list * each);
         out.window = st_job_window(taps->first, taps->count, taps->width);
@@ -114,8 +117,8 @@ static uint64_t put_blur(struct random_batch *b, const struct st_pending *op)
 
 static uint64_t put_warp(struct random_batch *b, const struct st_pending *op, struct st_turn after)
 {
-    const uint64_t at = take(b, st_job_warp_bytes(op, b->want.width, b->want.height));
-    st_job_warp_put(op, b->want.width, b->want.height, after, b->host + at, at);
+    const uint64_t at = take(b, st_job_warp_bytes(op, b->width, b->height));
+    st_job_warp_put(op, b->width, b->height, after, b->host + at, at);
     return at;
 }
 
@@ -264,36 +267,83 @@ static bool edge(struct random_batch *b, const struct st_edges *edges, struct st
     return st_edges_view(edges, &inside, &b->arena, view);
 }
 
-void batch_row(struct random_batch *b, uint32_t row, const struct row_wish *wish)
+static struct st_view make_job(struct random_batch *b, const struct row_wish *wish, int32_t width, int32_t height,
+                               struct st_job *job);
+
+/* Another job makes the pixels: the part of its result that the resize needs. */
+static struct st_view put_front(struct random_batch *b, const struct row_wish *wish, struct st_job *job, int32_t *before)
+{
+    const struct st_region part = st_resize_needs(&wish->resize);
+    const int32_t width = wish->resize.in_width, height = wish->resize.in_height;
+    const struct st_turn turn = {.mirror = wish->front->mirror, .flip = wish->front->flip};
+    struct st_job front;
+    struct st_view view, turned;
+    uint32_t stages = 0;
+    view = make_job(b, wish->front, width, height, &front);
+    if (!st_turn_view(turn, &view, &b->arena, &turned))
+        abort();
+    for (uint32_t k = 0; k < wish->front->pending_count; k++)
+        stages += !st_pending_by_pixel(&wish->front->pending[k], 1);
+    front.made = b->want.made_bytes;
+    front.between = front.made + st_job_made_bytes(width, height, view.channels);
+    b->want.made_bytes = front.between + st_job_between(width, height, stages);
+    const struct st_side x = st_resize_side_x(&wish->resize);
+    const bool listed = wish->edges || x.filter == ST_FILTER_NEAREST || !st_side_stays(&x);
+    *before = listed ? (int32_t)part.x % 4 : 0;
+    job->from = ST_JOB_MADE;
+    job->front = take(b, sizeof front);
+    memcpy(b->host + job->front, &front, sizeof front);
+    job->channels = view.channels;
+    job->stride = (uint32_t)(st_job_pitch(width) * view.channels);
+    job->pixels = front.made + (uint64_t)part.y * job->stride + (uint64_t)(((int32_t)part.x - *before) * view.channels);
+    job->in_width = (int32_t)part.width + *before;
+    job->in_height = (int32_t)part.height;
+    turned.data = st_row(&turned, (int32_t)part.y) + (ptrdiff_t)part.x * view.channels;
+    turned.width = (int32_t)part.width;
+    turned.height = (int32_t)part.height;
+    return turned;
+}
+
+/* The job, but for its erased boxes, and the image before it is mirrored and flipped. */
+static struct st_view make_job(struct random_batch *b, const struct row_wish *wish, int32_t width, int32_t height,
+                               struct st_job *job)
 {
     const struct st_kernels *kernels = st_kernels_for(st_cpu_level());
     const struct st_side x = st_resize_side_x(&wish->resize), y = st_resize_side_y(&wish->resize);
     const struct st_turn last = {.mirror = wish->mirror, .flip = wish->flip};
     const struct st_turn first = st_job_turn(wish->pending, 0, wish->pending_count, last);
-    struct st_job job = {.width = b->want.width, .height = b->want.height, .mirror = first.mirror,
-                         .flip = first.flip, .pending_count = wish->pending_count,
-                         .erase_count = wish->erase_count};
-    struct st_view out;
-    const struct st_view in = put_pixels(b, wish, &job);
-    const struct st_place place = {b->expected + row * (b->bytes / b->want.rows), b->want.width,
-                                   b->want.height};
     const struct st_edges *edges = wish->edges;
-    const struct st_taps across = taps_of(b, &x, edges ? edges->column : NULL, b->want.width);
-    const struct st_taps down = taps_of(b, &y, edges ? edges->row : NULL, b->want.height);
-    job.x = put_taps(b, &across);
-    job.y = put_taps(b, &down);
+    int32_t before = 0;
+    struct st_view out;
+    *job = (struct st_job){.width = width, .height = height, .mirror = first.mirror, .flip = first.flip,
+                           .pending_count = wish->pending_count, .erase_count = wish->erase_count};
+    const struct st_view in = wish->front ? put_front(b, wish, job, &before) : put_pixels(b, wish, job);
+    const struct st_taps across = taps_of(b, &x, edges ? edges->column : NULL, width);
+    const struct st_taps down = taps_of(b, &y, edges ? edges->row : NULL, height);
+    b->width = width;
+    b->height = height;
+    job->x = put_taps(b, &across, before);
+    job->y = put_taps(b, &down, 0);
     if (edges)
-        st_job_edges_put(edges, &job);
-    job.vertical_first = st_resize_vertical_first(&wish->resize);
-    job.pending = put_pending(b, wish, last);
+        st_job_edges_put(edges, job);
+    job->vertical_first = st_resize_vertical_first(&wish->resize);
+    job->pending = put_pending(b, wish, last);
     if (st_resize_view(&wish->resize, kernels, &b->arena, &in, &out) ||
         (edges && !edge(b, edges, &out)) ||
         st_pending_run(wish->pending, wish->pending_count, st_colour_rows_for(st_cpu_level()),
                        st_warp_rows_for(st_cpu_level()), &b->arena, &out, &(bool){true}))
         abort();
+    return out;
+}
+
+void batch_row(struct random_batch *b, uint32_t row, const struct row_wish *wish)
+{
+    const struct st_place place = {b->expected + row * (b->bytes / b->want.rows), b->want.width, b->want.height};
+    struct st_job job;
+    struct st_view out = make_job(b, wish, b->want.width, b->want.height, &job);
     if (wish->three)
         leave_one(b, &out);
-    st_finish_view(&b->finish, kernels, &out, wish->mirror, wish->flip, &place);
+    st_finish_view(&b->finish, st_kernels_for(st_cpu_level()), &out, wish->mirror, wish->flip, &place);
     job.erases = erase_both(b, wish, &place);
     jobs(b)[row] = job;
     st_arena_reset(&b->arena);
@@ -386,8 +436,8 @@ static void any_map(struct random_batch *b, struct st_pixel_map *by)
     const double wild = bits % 8 ? 1.3 : pow(10, uniform(b, -6, 4));
     for (int k = 0; k < 6; k++)
         by->map[k] = uniform(b, -wild, wild);
-    by->map[2] += uniform(b, 0, b->want.width);
-    by->map[5] += uniform(b, 0, b->want.height);
+    by->map[2] += uniform(b, 0, b->width);
+    by->map[5] += uniform(b, 0, b->height);
     if (bits & 8) { /* not far from the identity */
         by->map[0] = by->map[4] = 1;
         by->map[2] = uniform(b, -3, 3);
@@ -409,13 +459,13 @@ static struct st_pending any_warp(struct random_batch *b)
     op.mirror = chance(&b->seed) & 1;
     op.flip = chance(&b->seed) & 1;
     op.warp.mix = (enum st_mix)between(&b->seed, ST_MIX_NEAREST,
-                                       b->want.width == b->want.height ? ST_MIX_TRANSPOSED : ST_MIX_BICUBIC);
+                                       b->width == b->height ? ST_MIX_TRANSPOSED : ST_MIX_BICUBIC);
     for (int c = 0; c < 4; c++)
         op.warp.fill[c] = (uint8_t)(chance(&b->seed) % 4 ? chance(&b->seed) : 0);
     do /* what is far is never left to a device */
         any_map(b, &op.warp);
     while (op.warp.mix == ST_MIX_NEAREST && !op.warp.perspective &&
-           st_warp_nearest_way(op.warp.map, b->want.width, b->want.height) == ST_NEAREST_FAR);
+           st_warp_nearest_way(op.warp.map, b->width, b->height) == ST_NEAREST_FAR);
     return op;
 }
 
@@ -444,8 +494,8 @@ static struct st_pending any_op(struct random_batch *b)
         op.level = 256 - (1u << between(&b->seed, 0, 7));
     if (op.kind == ST_PENDING_BLUR) {
         const int32_t most = 12;
-        const int32_t across = b->want.width < most ? b->want.width : most;
-        const int32_t down = b->want.height < most ? b->want.height : most;
+        const int32_t across = b->width < most ? b->width : most;
+        const int32_t down = b->height < most ? b->height : most;
         op.across = 2 * between(&b->seed, 0, across - 1) + 1;
         op.down = 2 * between(&b->seed, 0, down - 1) + 1;
         op.sigma = 0.1 + 4 * share(&b->seed);
@@ -453,11 +503,34 @@ static struct st_pending any_op(struct random_batch *b)
     return op;
 }
 
+/* An image of `width` x `height` that another one is made of, with ops of its own. */
+static struct row_wish any_front(struct random_batch *b, int32_t width, int32_t height, struct st_pending *pending,
+                                 const struct batch_limits *limits)
+{
+    struct row_wish front = {.resize = any_resize(b), .pending = pending};
+    const uint32_t bits = chance(&b->seed);
+    front.resize.out_width = width;
+    front.resize.out_height = height;
+    front.resize.window = (struct st_region){0, 0, (uint32_t)width, (uint32_t)height};
+    front.mirror = bits & 1;
+    front.flip = bits & 2;
+    front.device = bits & 4;
+    front.aligned = bits & 8;
+    b->width = width;
+    b->height = height;
+    front.pending_count = bits >> 4 & 3;
+    for (uint32_t i = 0; i < front.pending_count; i++)
+        pending[i] = limits->warps && chance(&b->seed) % 4 ? any_warp(b) : any_op(b);
+    return front;
+}
+
 static void any_row(struct random_batch *b, uint32_t row, const struct batch_limits *limits)
 {
     struct st_pending pending[ST_PENDING_MAX];
     struct row_wish wish = {.resize = any_resize(b), .pending = pending};
     const uint32_t bits = chance(&b->seed);
+    struct st_pending before[3];
+    struct row_wish front;
     struct st_edges edges;
     if (bits % 16 == 0)
         return; /* blank */
@@ -473,9 +546,15 @@ static void any_row(struct random_batch *b, uint32_t row, const struct batch_lim
     wish.erase_count = bits & 512 ? 0 : bits >> 10 & 3;
     if (limits->pending && bits & 4096)
         wish.pending_count = bits & 0xe000 ? bits >> 16 & 7 : ST_PENDING_MAX;
+    if (limits->pending && bits >> 25 & 1 && wish.resize.in_width * wish.resize.in_height < 1 << 18) {
+        front = any_front(b, wish.resize.in_width, wish.resize.in_height, before, limits);
+        wish.front = &front;
+    }
+    b->width = b->want.width;
+    b->height = b->want.height;
     for (uint32_t i = 0; i < wish.pending_count; i++)
         pending[i] = limits->warps && chance(&b->seed) % 4 ? any_warp(b) : any_op(b);
-    wish.three = b->want.channels == 1 && wish.pending_count && chance(&b->seed) & 1;
+    wish.three = b->want.channels == 1 && !wish.front && wish.pending_count && chance(&b->seed) & 1;
     if (wish.three)
         pending[wish.pending_count - 1] = (struct st_pending){.kind = ST_PENDING_GREY};
     batch_row(b, row, &wish);

@@ -27,6 +27,7 @@ struct random_batch {
     uint64_t bytes;        /* of the output */
     struct st_arena arena;
     uint64_t seed;
+    int32_t width, height; /* of the image whose ops are made: the output's, or a front's */
     void (*fill)(uint8_t *pixels); /* NULL: with noise */
 };
 
@@ -50,6 +51,7 @@ struct row_wish {
     const struct st_pending *pending;
     uint32_t pending_count, erase_count;
     bool random_values; /* in erased boxes */
+    const struct row_wish *front; /* NULL: none. Its window is as large as the resize's input */
     bool three;         /* channels before the last pending op, which makes the batch's one of them */
 };
 void batch_row(struct random_batch *b, uint32_t row, const struct row_wish *wish);

@@ -139,6 +139,8 @@ int main(int argc, char **argv)
     fake_cuda.pinned = (size_t)1 << 31;
     fake_cuda_kernel("st_gpu_rows", st_gpu_host_argument, st_gpu_host_rows);
     fake_cuda_kernel("st_gpu_pending", st_gpu_host_argument, st_gpu_host_pending);
+    fake_cuda_kernel("st_gpu_front_rows", st_gpu_host_argument, st_gpu_host_front_rows);
+    fake_cuda_kernel("st_gpu_front_pending", st_gpu_host_argument, st_gpu_host_front_pending);
     /* Once it is loaded it is found by its name. */
     if (!ok(dlopen(argv[2], RTLD_NOW | RTLD_GLOBAL) != NULL, "%s opens", argv[2]))
         return done_testing();

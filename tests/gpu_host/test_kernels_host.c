@@ -163,7 +163,8 @@ static int32_t rows_kept(const struct row_wish *wish)
     batch_row(&b, 0, wish);
     random_batch_place(&b, (uint64_t)(uintptr_t)b.host);
     const struct st_gpu_batch batch = {
-        .raw = b.host, .rows = 1, .width = 224, .height = 224, .channels = 3, .tiles_across = 7, .tiles = 49};
+        .raw = b.host, .jobs = (const struct st_job *)(const void *)b.host, .rows = 1, .width = 224, .height = 224,
+        .channels = 3, .pitch = 224, .tiles_across = 7, .tiles = 49};
     tile->spot = st_spot_of(&batch, 24);
     st_plan_products(&batch, tile, tile->spot.y);
     const int32_t kept = tile->products.chunk;

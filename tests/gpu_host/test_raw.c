@@ -99,7 +99,7 @@ static void failing_opens(const struct raw_rows *raw)
             const struct fake_cuda_counts now = fake_cuda_count();
             left += now.allocations || now.streams || now.retained;
         }
-    ok(failed == 3 + 1 + 2 + 1, "%u opens failed, each by its call: %s", failed, err.message);
+    ok(failed == 3 + 1 + 3 + 1, "%u opens failed, each by its call: %s", failed, err.message);
     ok(!left, "and left nothing behind");
 }
 
@@ -109,6 +109,8 @@ int main(void)
     raw_rows_init(&raw);
     fake_cuda_kernel("st_gpu_rows", st_gpu_host_argument, st_gpu_host_rows);
     fake_cuda_kernel("st_gpu_pending", st_gpu_host_argument, st_gpu_host_pending);
+    fake_cuda_kernel("st_gpu_front_rows", st_gpu_host_argument, st_gpu_host_front_rows);
+    fake_cuda_kernel("st_gpu_front_pending", st_gpu_host_argument, st_gpu_host_front_pending);
     batches(&raw);
     failing_opens(&raw);
     st_arena_free(&raw.arena);

@@ -27,7 +27,7 @@ static struct {
     bool open_fails, no_raw, no_pin;
     int slot_fails, submit_fails; /* which call fails, counted from 1; 0: none */
     unsigned delay_us;
-    _Atomic uint32_t wrong, submitted, slots, open, joined, marked, slot_calls, warps;
+    _Atomic uint32_t wrong, submitted, slots, open, joined, marked, slot_calls, warps, fronts;
 } host;
 
 struct host_device {
@@ -233,6 +233,64 @@ static void host_finish(const struct host_run *run, const struct st_view *v, con
             }
 }
 
+static struct st_view host_image(const struct host_run *run);
+
+/* What the job's front makes: the part that the job starts from. */
+static void host_made(const struct host_run *run, struct st_view *v)
+{
+    const struct st_job *job = run->job, *front = host_at(run, job->front, sizeof *front);
+    const struct host_run before = {run->device, front, run->used};
+    const uint64_t stride = (uint64_t)st_job_pitch(front->width) * (uint64_t)job->channels;
+    const uint64_t at = job->pixels - front->made;
+    const int32_t y = (int32_t)(at / stride), x = (int32_t)(at % stride) / job->channels;
+    struct st_view made = host_image(&before);
+    host.fronts++;
+    host.wrong += job->stride != stride || x + v->width > front->width || y + v->height > front->height ||
+                  made.width != front->width || made.height != front->height || made.channels < job->channels ||
+                  front->from == ST_JOB_MADE || front->erase_count || front->made % ST_CACHE_LINE ||
+                  front->between % ST_CACHE_LINE ||
+                  front->made + st_job_made_bytes(front->width, front->height, job->channels) > front->between ||
+                  front->between > run->device->want.made_bytes;
+    for (int32_t k = 0; k < v->height; k++)
+        for (int32_t i = 0; i < v->width; i++)
+            memcpy(st_row(v, k) + i * job->channels, st_row(&made, y + k) + (x + i) * made.channels,
+                   (size_t)job->channels);
+    free(made.data);
+}
+
+/* Everything but the erased boxes and the output's type. */
+static struct st_view host_image(const struct host_run *run)
+{
+    const struct st_job *job = run->job;
+    const size_t row = (size_t)job->in_width * (size_t)job->channels;
+    struct st_view v = {malloc(row * (size_t)job->in_height), (ptrdiff_t)row, job->in_width, job->in_height,
+                        job->channels};
+    if (job->from == ST_JOB_PLANES) {
+        struct st_job here = *job; /* with addresses */
+        for (int c = 0; c < 2 && !job->planes.stride; c++)
+            here.planes.chroma[c] =
+                (uint64_t)(uintptr_t)host_at(run, job->planes.chroma[c], (uint64_t)job->planes.width);
+        planes_rgb(&here, &v);
+    } else if (job->from == ST_JOB_MADE) {
+        host_made(run, &v);
+    } else {
+        const uint8_t *pixels =
+            host_at(run, job->pixels, (uint64_t)job->stride * (uint64_t)job->in_height);
+        host.wrong += job->stride % 4 || job->stride < row || job->from != ST_JOB_HEAP ||
+                      job->pixels % ST_CACHE_LINE;
+        for (int32_t y = 0; y < v.height; y++)
+            memcpy(st_row(&v, y), pixels + (size_t)y * job->stride, row);
+    }
+    if (job->vertical_first)
+        host_pass(run, &job->y, false, &v);
+    host_pass(run, &job->x, true, &v);
+    if (!job->vertical_first)
+        host_pass(run, &job->y, false, &v);
+    host_border(job, &v);
+    host_pending(run, &v);
+    return v;
+}
+
 static void host_job(const struct host_device *device, const struct st_job *job, uint64_t used, uint8_t *to)
 {
     const struct host_run run = {device, job, used};
@@ -242,30 +300,7 @@ static void host_job(const struct host_device *device, const struct st_job *job,
     memset(to, 0, host_row_bytes(w));
     if (job->from == ST_JOB_BLANK)
         return;
-    const size_t row = (size_t)job->in_width * (size_t)job->channels;
-    struct st_view v = {malloc(row * (size_t)job->in_height), (ptrdiff_t)row, job->in_width, job->in_height,
-                        job->channels};
-    if (job->from == ST_JOB_PLANES) {
-        struct st_job here = *job; /* with addresses */
-        for (int c = 0; c < 2 && !job->planes.stride; c++)
-            here.planes.chroma[c] =
-                (uint64_t)(uintptr_t)host_at(&run, job->planes.chroma[c], (uint64_t)job->planes.width);
-        planes_rgb(&here, &v);
-    } else {
-        const uint8_t *pixels =
-            host_at(&run, job->pixels, (uint64_t)job->stride * (uint64_t)job->in_height);
-        host.wrong += job->stride % 4 || job->stride < row || job->from != ST_JOB_HEAP ||
-                      job->pixels % ST_CACHE_LINE;
-        for (int32_t y = 0; y < v.height; y++)
-            memcpy(st_row(&v, y), pixels + (size_t)y * job->stride, row);
-    }
-    if (job->vertical_first)
-        host_pass(&run, &job->y, false, &v);
-    host_pass(&run, &job->x, true, &v);
-    if (!job->vertical_first)
-        host_pass(&run, &job->y, false, &v);
-    host_border(job, &v);
-    host_pending(&run, &v);
+    struct st_view v = host_image(&run);
     host_finish(&run, &v, &place);
     host_erase(&run, &place);
     free(v.data);

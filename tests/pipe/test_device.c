@@ -141,7 +141,8 @@ static void pipelines(void)
        "taps that go back and forth: workers resize");
 }
 
-/* Maps of the finished image are the device's, earlier ones and those that enlarge it a worker's. */
+/* Maps are the device's, of the finished image and of one that it is made of; those that enlarge it, and what comes
+ * before two others, are a worker's. */
 static void warps(void)
 {
     static const struct {
@@ -149,13 +150,14 @@ static void warps(void)
         uint32_t warps;
     } cases[] = {
         {"resize(size=[24,24]); random_affine(degrees=[5,6]); random_horizontal_flip; random_perspective(p=1)", 2 * COUNT},
-        {"random_affine(degrees=[5,6]); resize(size=[24,24]); random_affine(degrees=[5,6]); center_crop(size=24)", COUNT},
+        {"random_affine(degrees=[5,6]); resize(size=[24,24]); random_affine(degrees=[5,6]); center_crop(size=24)", 2 * COUNT},
         {"resize(size=[24,24]); random_horizontal_flip; random_turn(of=6); random_vertical_flip; random_turn(of=[5,7])", 2 * COUNT},
         {"resize(size=[24,24]); random_vertical_flip; random_rotation(degrees=[90,90]); random_perspective(p=1)", 2 * COUNT},
         {"center_crop(size=24); random_turn(of=6)", 0},
-        {"random_affine(degrees=[5,6]); resize(size=[24,24])", 0},
+        {"random_affine(degrees=[5,6]); resize(size=[24,24])", COUNT},
+        {"random_affine(degrees=[5,6]); resize(size=[30,30]); random_affine(degrees=[5,6]); center_crop(size=24)", 0},
         {"random_rotation(degrees=[5,6], expand=true); resize(size=[24,24])", 0},
-        {"resize(size=[24,24]); random_affine(degrees=[5,6]); random_perspective(p=1); random_crop(size=23)", 0},
+        {"resize(size=[24,24]); random_affine(degrees=[5,6]); random_perspective(p=1); random_crop(size=23)", 2 * COUNT},
         {"resize(size=[24,24]); random_affine(degrees=0, scale=[1e-6,1.1e-6], shear=[3,3])", 0},
     };
     struct stoker_loader_options opt = harness_options(BATCH, 2);

@@ -67,4 +67,5 @@ const struct st_op st_op_center_crop = {
     .params = params,
     .plan = plan,
     .run = run,
+    .moves = true,
 };

@@ -82,4 +82,5 @@ const struct st_op st_op_crop = {
     .params = params,
     .plan = plan,
     .run = run,
+    .moves = true,
 };

@@ -70,4 +70,5 @@ const struct st_op st_op_pad = {
     .params = params,
     .plan = plan,
     .run = run,
+    .moves = true,
 };

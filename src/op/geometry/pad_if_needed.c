@@ -98,4 +98,5 @@ const struct st_op st_op_pad_if_needed = {
     .params = params,
     .plan = plan,
     .run = run,
+    .moves = true,
 };

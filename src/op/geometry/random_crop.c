@@ -98,4 +98,5 @@ const struct st_op st_op_random_crop = {
     .params = params,
     .plan = plan,
     .run = run,
+    .moves = true,
 };

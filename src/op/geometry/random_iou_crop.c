@@ -172,5 +172,6 @@ const struct st_op st_op_random_iou_crop = {
     .params = params,
     .plan = plan,
     .run = run,
+    .moves = true,
     .guide = ST_GUIDE_BOXES,
 };

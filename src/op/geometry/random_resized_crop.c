@@ -100,4 +100,5 @@ const struct st_op st_op_random_resized_crop = {
     .params = params,
     .plan = plan,
     .run = run,
+    .moves = true,
 };

@@ -76,4 +76,5 @@ const struct st_op st_op_random_zoom_out = {
     .params = params,
     .plan = plan,
     .run = run,
+    .moves = true,
 };

@@ -114,4 +114,5 @@ const struct st_op st_op_resize_keep_ratio = {
     .params = params,
     .plan = plan,
     .run = run,
+    .moves = true,
 };

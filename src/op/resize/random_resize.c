@@ -86,6 +86,7 @@ const struct st_op st_op_random_resize = {
     .params = resize_params,
     .plan = plan_resize,
     .run = run_resize,
+    .moves = true,
 };
 
 /* ---- random_shortest_size ----------------------------------------------------------------------- */
@@ -127,6 +128,7 @@ const struct st_op st_op_random_shortest_size = {
     .params = shortest_params,
     .plan = plan_shortest,
     .run = run_shortest,
+    .moves = true,
 };
 
 /* ---- scale_jitter ------------------------------------------------------------------------------- */
@@ -171,4 +173,5 @@ const struct st_op st_op_scale_jitter = {
     .params = jitter_params,
     .plan = plan_jitter,
     .run = run_jitter,
+    .moves = true,
 };

@@ -55,4 +55,5 @@ const struct st_op st_op_random_scale = {
     .params = params,
     .plan = plan,
     .run = run,
+    .moves = true,
 };

@@ -89,4 +89,5 @@ const struct st_op st_op_resize = {
     .params = params,
     .plan = plan,
     .run = run,
+    .moves = true,
 };

@@ -87,4 +87,5 @@ const struct st_op st_op_resize_to_fit = {
     .params = params,
     .plan = plan,
     .run = run,
+    .moves = true,
 };
