@@ -1,6 +1,7 @@
 /* batch.h - the argument of the kernels
  *
- * There are two kernels for finished images, with one block per tile of 32 x 32 output pixels of every row of the batch:
+ * There are two kernels for finished images, with one block per tile of 32 x 32 output pixels of every
+ * row of the batch:
  *
  *   st_gpu_rows       resize, mirror, flip; then pending ops up to the first that needs all pixels
  *   st_gpu_pending    from there to the next such op: contrast, which needs a mean, autocontrast and

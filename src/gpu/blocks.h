@@ -8,6 +8,19 @@
 #include "gpu/values.h"
 #include "gpu/warp.h"
 
+/* Fills what does not come from the image. */
+ST_BOTH void st_border_tile(struct st_tile *tile, const struct st_spot *spot, uint32_t thread)
+{
+    const struct st_job *job = spot->job;
+    const int32_t lane = (int32_t)(thread % ST_GPU_WARP), warp = (int32_t)(thread / ST_GPU_WARP);
+    const uint32_t across = (uint32_t)(spot->x + lane - job->inner_x);
+    const uint32_t beside = across >= (uint32_t)job->inner_width;
+    ST_ROLLED
+    for (int32_t y = warp; lane < spot->width && y < spot->height; y += ST_GPU_WARPS)
+        if (beside || (uint32_t)(spot->y + y - job->inner_y) >= (uint32_t)job->inner_height)
+            *st_out_at(tile, spot, lane, y) = job->fill;
+}
+
 ST_BOTH void st_make_strip(struct st_tile *tile, const struct st_spot *spot,
                            const struct st_region_in *in, const struct st_strip *strip, uint32_t thread)
 {

@@ -132,8 +132,8 @@ uint64_t st_gpu_kernels_scratch(const struct st_gpu_kernels *kernels) { return k
 
 /* What is to be launched. */
 struct plan {
-    uint32_t stages; /* kernels after the first one: as many as the row with the most ops that need a whole
-                        image has */
+    uint32_t stages; /* kernels after the first one: as many as the row with the most ops that need a
+                        whole image has */
     bool counted;    /* some of them need histograms */
     uint32_t tiles;  /* of the largest front */
 };
@@ -166,7 +166,8 @@ static struct plan plan_fronts(const struct st_gpu_launch *launch)
     for (uint32_t row = 0; row < launch->count; row++) {
         if (jobs[row].from != ST_JOB_MADE)
             continue;
-        const struct st_job *front = (const struct st_job *)(const void *)(launch->host + jobs[row].front);
+        const struct st_job *front =
+            (const struct st_job *)(const void *)(launch->host + jobs[row].front);
         const uint32_t tiles = (uint32_t)((front->width + ST_TILE - 1) / ST_TILE) *
                                (uint32_t)((front->height + ST_TILE - 1) / ST_TILE);
         add_job(launch, front, &plan);

@@ -5,8 +5,6 @@
 #include "op/image.h"
 
 #include "base/clock.h"
-#include "base/cpu.h"
-#include "codec/jpeg/kernels.h"
 #include "op/image_make.h"
 #include "op/resize/resize_cv.h"
 
@@ -15,16 +13,6 @@
 static struct st_region whole(int32_t width, int32_t height)
 {
     return (struct st_region){0, 0, (uint32_t)width, (uint32_t)height};
-}
-
-void st_work_equip(struct st_work *work)
-{
-    const enum st_cpu_level level = st_cpu_level();
-    work->level = level;
-    work->kernels = st_kernels_for(level);
-    work->colour = st_colour_rows_for(level);
-    work->jpeg = st_jpeg_kernels_for(level);
-    work->warp = st_warp_rows_for(level);
 }
 
 int st_image_open(struct st_image *image, struct st_work *work, struct st_bytes bytes, bool exif_rotate,

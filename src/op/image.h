@@ -1,9 +1,9 @@
 /* image.h - a lazy image: its pixels are not made until they are needed
  *
- * Ops that only say where pixels come from (crops, a resize, borders, flips), or how they change once the
- * size is final (pending ops), are recorded. Pixels are made when an op needs to see them, or at the end,
- * directly in the slot. So a crop before decoding shrinks the decode, a crop after a resize shrinks the
- * resize, a flip costs nothing, and the recorded work can be left to a device.
+ * Ops that only say where pixels come from (crops, a resize, borders, flips), or how they change once
+ * the size is final (pending ops), are recorded. Pixels are made when an op needs to see them, or at the
+ * end, directly in the slot. So a crop before decoding shrinks the decode, a crop after a resize shrinks
+ * the resize, a flip costs nothing, and the recorded work can be left to a device.
  *
  *     encoded, pixels or front -> crop -> resize, window -> edges -> pending ops -> mirror, flip
  *
@@ -18,49 +18,11 @@
 
 #include "codec/codec.h"
 #include "op/boxes.h"
-#include "op/colour/colour.h"
 #include "op/geometry/edges.h"
 #include "op/pending.h"
 #include "op/resize/resize.h"
+#include "op/work.h"
 #include "op/geometry/turn.h"
-#include "op/geometry/warp_rows.h"
-
-struct st_image;
-struct st_jpeg_kernels;
-struct st_jpeg_marks;
-
-/* Resources of one worker; not shared. */
-struct st_work {
-    struct st_arena arena;
-    struct st_decoder decoder;
-    const struct st_kernels *kernels;    /* st_kernels_for(level) */
-    const struct st_colour_rows *colour; /* st_colour_rows_for(level); NULL: plain C */
-    const struct st_jpeg_kernels *jpeg;  /* st_jpeg_kernels_for(level); NULL: plain C */
-    const struct st_warp_rows *warp;     /* st_warp_rows_for(level); NULL: plain C */
-    enum st_cpu_level level;             /* of kernels that are found when they run */
-    struct st_taps_kept *taps; /* NULL: taps are always computed */
-    uint32_t pillow; /* 12 or 13 */
-    bool fast;       /* fidelity: may decode at a reduced scale */
-    bool *clean;     /* NULL, or out, for each decode: see struct st_decode */
-    struct st_jpeg_marks *marks; /* NULL, or in and out, likewise: of the one file that is decoded */
-    uint64_t decode_ns;
-    /* NULL, or called before decoding an image that will take about `bytes` of scratch memory; any
-     * result but 0 fails the sample. */
-    int (*reserve)(struct st_work *work, const struct st_image *image, uint64_t bytes,
-                   struct stoker_error *err);
-};
-
-/* Selects the fastest kernels for this CPU. */
-void st_work_equip(struct st_work *work);
-
-static inline const struct st_colour_rows *st_colour_rows_of(const struct st_work *work)
-{
-    return work->colour ? work->colour : st_colour_rows_for(ST_CPU_C);
-}
-static inline const struct st_warp_rows *st_warp_rows_of(const struct st_work *work)
-{
-    return work->warp ? work->warp : st_warp_rows_for(ST_CPU_C);
-}
 
 struct st_image {
     struct st_work *work;
@@ -71,8 +33,8 @@ struct st_image {
     struct st_header header;
     struct st_turn turn;    /* to be applied on decoding */
     struct st_view pixels;  /* if not encoded */
-    struct st_image *front; /* not NULL: the pixels will be those of this image, when it is known how many of
-                               them are needed. It has no such source itself */
+    struct st_image *front; /* not NULL: the pixels will be those of this image, when it is known how
+                               many of them are needed. It has no such source itself */
     uint32_t made_x, made_y; /* where `pixels` begin, which may be a part of the source */
     bool owned;             /* the pixels are the image's own, in the arena: ops may modify them */
     struct st_numbers *numbers; /* not NULL: a mask, whose pixels are numbers. It is moved like its image
@@ -119,7 +81,8 @@ int st_image_resize(struct st_image *image, int32_t width, int32_t height, enum 
 /* Puts edges around the image, or takes others of its rows and columns. Of masks, fill[0] is the
  * number that is filled in. The lists are copied. */
 int st_image_surround(struct st_image *image, const struct st_edges *edges, struct stoker_error *err);
-/* What is behind an op's pointers outlives the image. A warp (`mirror` and `flip` are set here) comes after what was to be mirrored and flipped. */
+/* What is behind an op's pointers outlives the image. A warp (`mirror` and `flip` are set here) comes
+ * after what was to be mirrored and flipped. */
 int st_image_do(struct st_image *image, struct st_pending op, struct stoker_error *err);
 /* Makes three channels a grey one. */
 int st_image_grey(struct st_image *image, struct stoker_error *err);
@@ -132,19 +95,19 @@ int st_image_pixels(struct st_image *image, bool writable, bool any_side, struct
 /* Replaces the pixels by others (from the arena); everything pending is dropped, except mirror and flip
  * with `any_side`. */
 void st_image_set(struct st_image *image, struct st_view pixels, bool any_side);
-/* For a device: the pixels that the pending work starts from, which stay the image's. If `*resized`, `*resize` is to be applied
- * to them (they are just the part of the input that it needs); then follow edges, pending ops, mirroring
- * and flipping, and of a single channel's three the first is taken. */
+/* For a device: the pixels that the pending work starts from, which stay the image's. If `*resized`,
+ * `*resize` is to be applied to them (they are just the part of the input that it needs); then follow
+ * edges, pending ops, mirroring and flipping, and of a single channel's three the first is taken. */
 int st_image_rest(struct st_image *image, struct st_view *pixels, bool *resized,
                   struct st_resize *resize, struct stoker_error *err);
-/* For a device: a copy of what the image is made from, if that is another one that is not made yet; `*part`
- * of what it gives is needed. */
+/* For a device: a copy of what the image is made from, if that is another one that is not made yet;
+ * `*part` of what it gives is needed. */
 bool st_image_front(const struct st_image *image, struct st_image *front, struct st_region *part);
 /* What was decoded for the copy is the image's. */
 void st_image_front_keep(struct st_image *image, const struct st_image *front);
-/* The same if the device decodes the file itself, whole and upright: `*window` is the part of it that is
- * needed. False if that is not possible, because pixels have been made already, the image is turned, or
- * something that is recorded lies in the arena, which such an image may outlive. */
+/* As st_image_rest, if the device decodes the file itself, whole and upright: `*window` is the part of
+ * it that is needed. False if that is not possible, because pixels have been made already, the image is
+ * turned, or something that is recorded lies in the arena, which such an image may outlive. */
 bool st_image_window(const struct st_image *image, struct st_region *window, bool *resized,
                      struct st_resize *resize);
 /* Does everything that is pending, directly into the slot. */

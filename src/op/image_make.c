@@ -48,6 +48,13 @@ int32_t st_image_channels(const struct st_image *image)
     return source->single || image->single ? 1 : source->encoded ? 3 : source->pixels.channels;
 }
 
+void st_image_number(const struct st_image *mask, uint8_t number, uint8_t pixel[4])
+{
+    memset(pixel, mask->numbers->bits ? 0 : number, 4);
+    if (mask->numbers->wide)
+        pixel[1] = pixel[2] = 0;
+}
+
 int st_image_no_memory(int32_t width, int32_t height, struct stoker_error *err)
 {
     return st_fail(err, STOKER_ENOMEM, "no memory for an image of %d x %d pixels", width, height);

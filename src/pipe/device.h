@@ -54,7 +54,7 @@ static inline int32_t st_job_window(const int32_t *first, int32_t count, int32_t
 enum st_job_from {
     ST_JOB_BLANK,  /* a bad sample: zeros */
     ST_JOB_HEAP,   /* pixels in the slot's heap */
-    ST_JOB_MADE,   /* what the job's front makes, on the device; `pixels` counts from the memory for that */
+    ST_JOB_MADE,   /* what the job's front makes; `pixels` counts from the device's memory for that */
     ST_JOB_PLANES, /* a JPEG's samples, decoded by the device itself; addresses are the device's */
 };
 
@@ -82,7 +82,7 @@ struct st_job {
     uint32_t stride;
     int32_t in_width, in_height;
     int32_t width, height;    /* of the output, after the resize */
-    int32_t channels;         /* 1 or 3, until the first are taken for the output, which may have one of three */
+    int32_t channels;         /* 1 or 3; of three, the output may have the first one only */
     uint32_t vertical_first;  /* order of the passes, if there are two */
     struct st_job_side x, y;
     uint32_t mirror, flip;    /* after the resize; the taps are not mirrored. Before the first warp */
@@ -90,11 +90,11 @@ struct st_job {
     uint64_t erases;          /* struct st_job_erase [erase_count] */
     uint32_t pending_count, erase_count;
     struct st_job_planes planes; /* with ST_JOB_PLANES */
-    /* With a border: all pixels but these are `fill`, after the resize, before mirroring and flipping. */
+    /* With a border: all pixels but these are `fill`, after the resize, before mirroring. */
     uint32_t bordered, fill;  /* a byte per channel, the first one lowest */
     int32_t inner_x, inner_y, inner_width, inner_height;
-    /* With ST_JOB_MADE: another job, in the heap, of any size, whose result is this one's input: bytes with
-     * interleaved channels, of which this one has `channels`. It has no front and erases nothing. */
+    /* With ST_JOB_MADE: another job, in the heap, of any size, whose result is this one's input: bytes
+     * with interleaved channels, of which this one has `channels`. It has no front, and erases none. */
     uint64_t front;
     /* Of a front: where in that memory its result goes, in rows of st_job_pitch pixels, and what its
      * pending ops need in between (st_job_between bytes). Both are aligned to cache lines. */
@@ -104,13 +104,14 @@ struct st_job {
 static inline int32_t st_job_pitch(int32_t width) { return (int32_t)st_align((uint64_t)width, 4); }
 static inline uint64_t st_job_made_bytes(int32_t width, int32_t height, int32_t channels)
 {
-    return st_align((uint64_t)st_job_pitch(width) * (uint64_t)height * (uint64_t)channels, ST_CACHE_LINE);
+    const uint64_t pixels = (uint64_t)st_job_pitch(width) * (uint64_t)height;
+    return st_align(pixels * (uint64_t)channels, ST_CACHE_LINE);
 }
 /* `stages`: pending ops that see more than a pixel. */
 static inline uint64_t st_job_between(int32_t width, int32_t height, uint32_t stages)
 {
-    const uint64_t plane = st_align((uint64_t)width * (uint64_t)height * sizeof(uint32_t), ST_CACHE_LINE);
-    return (stages < 2 ? stages : 2) * plane;
+    const uint64_t plane = (uint64_t)width * (uint64_t)height * sizeof(uint32_t);
+    return (stages < 2 ? stages : 2) * st_align(plane, ST_CACHE_LINE);
 }
 
 struct st_job_pending {
@@ -168,10 +169,10 @@ struct st_device_want {
     int32_t width, height, channels;
     const struct st_finish *finish;
     bool raw;                      /* raw rows; else finished rows */
-    bool plain;                    /* pending ops of raw rows never see more than a pixel, so the device needs no
-                                      room */
+    bool plain;                    /* pending ops of raw rows never see more than a pixel, so the device
+                                      needs no room */
     uint64_t host_bytes;           /* per slot */
-    uint64_t made_bytes;           /* raw rows: for what their fronts make, per batch; 0: they have none */
+    uint64_t made_bytes;           /* raw rows: for what their fronts make; 0: they have none */
 };
 
 struct st_device_slot; /* private to the device */

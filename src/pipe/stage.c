@@ -86,8 +86,9 @@ static uint64_t chroma_bytes(const struct st_jpeg_hw_image *decoded)
 static uint32_t stride_of(const struct parts *p)
 {
     const uint64_t row = (uint64_t)p->pixels.width * (uint64_t)p->pixels.channels;
-    const uint64_t made = p->front ? (uint64_t)st_job_pitch(p->front->width) * (uint64_t)p->pixels.channels : 0;
-    return p->decoded ? p->decoded->plane[0].stride : (uint32_t)(p->front ? made : st_align(row, 4));
+    if (p->front)
+        return (uint32_t)(st_job_pitch(p->front->width) * p->pixels.channels);
+    return p->decoded ? p->decoded->plane[0].stride : (uint32_t)st_align(row, 4);
 }
 
 /* Adds the room that a job needs besides its struct to `bytes`. */

@@ -88,11 +88,14 @@ static void many(void)
     struct st_view made;
     const struct st_view in = noise(31, 20, 3, 5), copy = noise(31, 20, 3, 5), plain = noise(31, 20, 3, 5);
     struct st_pending pending[3 * ST_PENDING_MAX];
+    uint8_t inverse[3 * 256];
+    for (int k = 0; k < 3 * 256; k++)
+        inverse[k] = (uint8_t)(255 - k % 256);
     st_image_wrap(&image, &work, in);
     bool fine = true;
     for (int k = 0; k < 3 * ST_PENDING_MAX; k++) {
         pending[k] = (struct st_pending){.kind = (enum st_pending_kind)(k % ST_PENDING_KINDS), .factor = 0.3f + (float)(k % 7) * 0.2f, .level = 16u * (uint32_t)(k % 9),
-                                   .across = 3, .down = 5, .sigma = 0.8};
+                                   .across = 3, .down = 5, .sigma = 0.8, .table = inverse};
         fine = fine && st_image_do(&image, pending[k], &err) == 0 && image.pending_count <= ST_PENDING_MAX;
     }
     fine = fine && st_image_pixels(&image, false, false, &made, &err) == 0;

@@ -121,9 +121,11 @@ static void move_rows(const struct st_warp_rows *rows, const struct st_pixel_map
     const int32_t first = (int32_t)by->window.x, top = (int32_t)by->window.y;
     fetch_all(in);
     for (int32_t y = 0; y < out->height; y++) {
-        struct st_warp_line line = {in, by->map, perspective, first, top + y, out->width, st_row(out, y)};
+        struct st_warp_line line = {
+            in, by->map, perspective, first, top + y, out->width, st_row(out, y)};
         struct st_warp_span sure, possible;
-        st_warp_spans(by->map, perspective, in, filter.reach, line.y, first + out->width, &sure, &possible);
+        st_warp_spans(by->map, perspective, in, filter.reach, line.y, first + out->width, &sure,
+                      &possible);
         from_first(&sure, first);
         from_first(&possible, first);
         st_warp_fill(out, y, 0, sure.begin, fill);
