@@ -2,12 +2,12 @@
  *
  *     cc -O2 -D_GNU_SOURCE -Iinclude -Isrc bench/jpeg_bench.c -o jpeg_bench \
  *         BUILD/libst_codec.a BUILD/libst_base.a $(pkg-config --libs libjpeg) -lm
- *     jpeg_bench [--restart N] [--rounds N] [--limit N] FILE.jpg or FOLDER...
+ *     jpeg_bench [--restart N] [--progressive 1] [--rounds N] [--limit N] FILE.jpg or FOLDER...
  *
  * For each file in turn: the whole image by libjpeg-turbo (Pillow's settings), the whole by us, and by us
  * the box of a RandomResizedCrop: alone, noting marks, and from the marks of the whole image, as in later
  * epochs. With --restart the files are first rewritten, without loss, with
- * optimised tables and a restart marker every N MCUs. Prints microseconds an image, the best round of each
+ * optimised tables and a restart marker every N MCUs, or with --progressive as progressive ones. Prints microseconds an image, the best round of each
  * file counting, and how often a file was not ours.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -35,7 +35,7 @@ struct file {
 };
 
 static struct file *files;
-static uint32_t file_count, file_limit = FILES_MAX, restart, rounds = 5;
+static uint32_t file_count, file_limit = FILES_MAX, restart, progressive, rounds = 5;
 static uint64_t random_state = 88172645463325252u;
 
 static double uniform(double low, double high)
@@ -80,6 +80,8 @@ static struct st_bytes rewrite(struct st_bytes in)
     jpeg_copy_critical_parameters(&from, &to);
     to.restart_interval = restart;
     to.optimize_coding = TRUE;
+    if (progressive)
+        jpeg_simple_progression(&to);
     jpeg_mem_dest(&to, &out, &size);
     jpeg_write_coefficients(&to, coefs);
     jpeg_finish_compress(&to);
@@ -104,7 +106,7 @@ static void add_file(const char *path)
     fclose(f);
     struct file *file = &files[file_count++];
     file->bytes = (struct st_bytes){data, (size_t)size};
-    if (restart)
+    if (restart || progressive)
         file->bytes = rewrite(file->bytes);
     for (int k = 0; k < CONTESTANTS; k++)
         file->best[k] = UINT64_MAX;
@@ -221,10 +223,11 @@ int main(int argc, char **argv)
         if (!(decoder[k] = st_jpeg_new()) || !files)
             return 1;
     for (int i = 1; i < argc; i++) {
-        uint32_t *option = !strcmp(argv[i], "--restart")  ? &restart
-                           : !strcmp(argv[i], "--rounds") ? &rounds
-                           : !strcmp(argv[i], "--limit")  ? &file_limit
-                                                          : NULL;
+        uint32_t *option = !strcmp(argv[i], "--restart")       ? &restart
+                           : !strcmp(argv[i], "--progressive") ? &progressive
+                           : !strcmp(argv[i], "--rounds")      ? &rounds
+                           : !strcmp(argv[i], "--limit")       ? &file_limit
+                                                               : NULL;
         if (option && i + 1 < argc)
             *option = (uint32_t)strtoul(argv[++i], NULL, 10);
         else
@@ -232,7 +235,8 @@ int main(int argc, char **argv)
     }
     if (file_count == 0 || rounds == 0) {
         fprintf(stderr,
-                "usage: jpeg_bench [--restart N] [--rounds N] [--limit N] FILE.jpg or FOLDER...\n");
+                "usage: jpeg_bench [--restart N] [--progressive 1] [--rounds N] [--limit N] "
+                "FILE.jpg or FOLDER...\n");
         return 2;
     }
     for (uint32_t round = 0; round < rounds; round++)

@@ -298,15 +298,18 @@ static int decode_rows(const struct job *job)
     return STOKER_OK;
 }
 
-/* In addition to our decoder's own reasons: why it was not even tried. */
-enum { PATH_SCALED = ST_JPEG_REASON_COUNT, PATH_ASKED, PATHS };
+/* In addition to our decoder's reasons: why it was not even tried, and what it made of several scans. */
+enum { PATH_SCALED = ST_JPEG_REASON_COUNT, PATH_ASKED, PATH_PROGRESSIVE, PATHS };
 static_assert((int)PATHS <= (int)ST_PATHS_MAX, "every path has its counter");
 
 static const char *path_name(uint32_t path)
 {
     if (path < ST_JPEG_REASON_COUNT)
         return path == ST_JPEG_OURS ? "own decoder" : st_jpeg_reason_name((enum st_jpeg_reason)path);
-    return path == PATH_SCALED ? "reduced size" : path == PATH_ASKED ? "STOKER_JPEG=libjpeg" : NULL;
+    return path == PATH_SCALED        ? "reduced size"
+           : path == PATH_ASKED       ? "STOKER_JPEG=libjpeg"
+           : path == PATH_PROGRESSIVE ? "own decoder, progressive"
+                                      : NULL;
 }
 
 static void note_path(const struct job *job, uint32_t path)
@@ -334,7 +337,8 @@ static bool decode_own(const struct job *job, int *rc)
         state->own ? st_jpeg_decode(state->own, job->in, job->how->region, job->how->clean,
                                     job->how->marks, job->arena, job->out)
                    : ST_JPEG_MEMORY;
-    note_path(job, reason);
+    const bool progressive = reason == ST_JPEG_OURS && st_jpeg_was_progressive(state->own);
+    note_path(job, progressive ? PATH_PROGRESSIVE : reason);
     *rc = reason == ST_JPEG_MEMORY ? st_fail(job->err, STOKER_ENOMEM, "JPEG: out of memory") : STOKER_OK;
     return reason == ST_JPEG_OURS || reason == ST_JPEG_MEMORY;
 }
@@ -344,9 +348,11 @@ static int decode(void *opaque, struct st_bytes in, const struct st_decode *how,
 {
     struct jpeg_state *state = opaque;
     const struct job job = {state, in, how, arena, out, err};
+    const struct st_arena_mark before = st_arena_mark(arena);
     int rc;
     if (decode_own(&job, &rc))
         return rc;
+    st_arena_rewind(arena, before);
     state->memory.image.account = state->memory.tables.account = arena->account;
     state->memory.image.keep = arena->keep;
     if (setjmp(state->failed) == 0) {
@@ -363,14 +369,15 @@ static int decode(void *opaque, struct st_bytes in, const struct st_decode *how,
     return rc;
 }
 
-/* Our decoder copies the scan and holds one or two bands of coefficients; libjpeg holds all coefficients
- * of a file with several scans. */
+/* Our decoder copies the scan and holds one or two bands of coefficients. Of a progressive file it holds
+ * those of the region, which is not known here, and a sixteenth of their size beside; libjpeg holds all
+ * coefficients of a file with several scans. */
 static uint64_t scratch(struct st_bytes in, const struct st_jpeg_info *info)
 {
     const uint64_t coefficients =
         st_scratch_for(sizeof(JCOEF) * info->components, info->width, info->height);
     const uint64_t bands = coefficients < BANDS ? coefficients : BANDS;
-    return info->frame == FRAME_PROGRESSIVE ? coefficients : in.size + bands;
+    return in.size + (info->frame == FRAME_PROGRESSIVE ? coefficients + coefficients / 16 : bands);
 }
 
 static int header(void *state, struct st_bytes in, struct st_header *out, struct stoker_error *err)

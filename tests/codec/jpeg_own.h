@@ -37,12 +37,16 @@ static inline uint32_t below(uint32_t limit)
 
 enum own_sampling { OWN_GREY, OWN_444, OWN_422, OWN_440, OWN_420, OWN_SAMPLINGS };
 
+/* One scan; progressive as by default; progressive with scans drawn at random. */
+enum own_scans { OWN_ONE_SCAN, OWN_USUAL_SCANS, OWN_RANDOM_SCANS };
+
 struct own_kind {
     uint32_t width, height;
     enum own_sampling sampling;
     uint32_t quality, restart; /* restart: MCUs, 0 for none */
     bool optimised, rgb;       /* rgb: no change of colours */
     uint32_t noise;            /* 0: smooth, 255: nothing but noise */
+    enum own_scans scans;
 };
 
 static inline void own_paint(uint8_t *row, uint32_t y, const struct own_kind *kind, uint32_t channels)
@@ -55,6 +59,53 @@ static inline void own_paint(uint8_t *row, uint32_t y, const struct own_kind *ki
             row[x * channels + c] =
                 (uint8_t)((smooth * (255 - kind->noise) + noise * kind->noise) / 255);
         }
+}
+
+enum { OWN_SCANS_MAX = 80 };
+
+/* The band [first, last] of a component in one scan or in two. */
+static inline int own_band(jpeg_scan_info *to, int component, int high, int low)
+{
+    const int split = below(2) ? 1 + (int)below(62) : 63;
+    to[0] = (jpeg_scan_info){1, {component}, 1, split, high, low};
+    to[1] = (jpeg_scan_info){1, {component}, split + 1, 63, high, low};
+    return split < 63 ? 2 : 1;
+}
+
+/* The DC of all components in one scan, or in one each. */
+static inline int own_dc(jpeg_scan_info *to, int components, int high, int low)
+{
+    const bool together = components == 3 && below(3);
+    for (int k = 0; k < components; k++)
+        to[k] = (jpeg_scan_info){1, {k}, 0, 0, high, low};
+    if (together)
+        to[0] = (jpeg_scan_info){3, {0, 1, 2}, 0, 0, high, low};
+    return together ? 1 : components;
+}
+
+/* Scans in an order that is drawn, and nothing missing at the end; returns their number. */
+static inline int own_script(jpeg_scan_info *script, int components)
+{
+    int low[4], count = 0, left = 1 + components; /* of the components, and of DC */
+    for (int k = 0; k <= components; k++)
+        low[k] = (int)below(4) + 1; /* + 1: nothing yet, then one scan for each bit */
+    const int dc = low[components] - 1;
+    int begun[4] = {0};
+    count += own_dc(script, components, 0, dc);
+    low[components] = dc;
+    left -= dc == 0;
+    while (left > 0) {
+        const int k = (int)below((uint32_t)components + 1);
+        if (low[k] == 0)
+            continue;
+        if (k == components)
+            count += own_dc(script + count, components, low[k], low[k] - 1);
+        else
+            count += own_band(script + count, k, begun[k] ? low[k] : 0, low[k] - 1);
+        begun[k] = 1;
+        left -= --low[k] == 0;
+    }
+    return count;
 }
 
 static inline void own_setup(struct jpeg_compress_struct *c, const struct own_kind *kind)
@@ -90,7 +141,18 @@ struct own_writer {
     struct jpeg_error_mgr errors;
     unsigned char *file;
     unsigned long size;
+    jpeg_scan_info script[OWN_SCANS_MAX];
 };
+
+static inline void own_scans(struct own_writer *w, const struct own_kind *kind)
+{
+    if (kind->scans == OWN_USUAL_SCANS)
+        jpeg_simple_progression(&w->c);
+    if (kind->scans != OWN_RANDOM_SCANS)
+        return;
+    w->c.num_scans = own_script(w->script, w->c.num_components);
+    w->c.scan_info = w->script;
+}
 
 static inline void own_open(struct own_writer *w, const struct own_kind *kind)
 {
@@ -100,6 +162,7 @@ static inline void own_open(struct own_writer *w, const struct own_kind *kind)
     jpeg_create_compress(&w->c);
     jpeg_mem_dest(&w->c, &w->file, &w->size);
     own_setup(&w->c, kind);
+    own_scans(w, kind);
 }
 
 /* The file, to be freed. */

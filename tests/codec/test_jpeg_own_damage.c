@@ -122,7 +122,8 @@ static struct st_bytes random_file(void)
                             .quality = 20 + below(80),
                             .optimised = below(2),
                             .rgb = below(8) == 0,
-                            .noise = below(200)};
+                            .noise = below(200),
+                            .scans = below(2) ? OWN_ONE_SCAN : (enum own_scans)below(3)};
     kind.restart = below(2) ? 0 : 1 + below(kind.width / 4 + 1);
     if (below(12) == 0)
         kind.width = kind.height = 200, kind.noise = 200; /* large enough for two decoders */

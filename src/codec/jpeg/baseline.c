@@ -1,14 +1,15 @@
-/* baseline.c - our own JPEG decoder: baseline files, a region, the same bytes as libjpeg-turbo
+/* baseline.c - our own JPEG decoder: a region, the same bytes as libjpeg-turbo
  *
  * There is one file per stage: headers, tables, unstuff (the scan's bytes), streams and speculate (bits
- * to coefficients), pixels (coefficients to RGB). Coefficients are decoded for a band of rows at a time;
- * most images are a single band.
+ * to coefficients), or progressive and bands, pixels (coefficients to RGB). Coefficients are decoded for
+ * a band of rows at a time; most images are a single band, and progressive ones always.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "codec/jpeg/baseline.h"
 
 #include "codec/jpeg/pixels.h"
+#include "codec/jpeg/progressive.h"
 #include "codec/jpeg/streams.h"
 
 #include <stdlib.h>
@@ -25,6 +26,7 @@ struct st_jpeg {
     struct st_jpeg_frame frame;
     struct st_jpeg_scan scan;
     struct st_jpeg_pixels pixels;
+    struct st_jpeg_grid grids[ST_JPEG_COMPONENTS_MAX];
 };
 
 const char *st_jpeg_reason_name(enum st_jpeg_reason reason)
@@ -53,6 +55,8 @@ void st_jpeg_free(struct st_jpeg *state)
         st_jpeg_tables_free(&state->tables);
     free(state);
 }
+
+bool st_jpeg_was_progressive(const struct st_jpeg *state) { return state->frame.progressive; }
 
 /* Sets the tables for each block of an MCU. */
 static enum st_jpeg_reason set_phases(struct st_jpeg *state)
@@ -163,6 +167,26 @@ static enum st_jpeg_reason decode_bands(struct st_jpeg *state, struct st_arena *
     return reason;
 }
 
+static enum st_jpeg_reason decode_progressive(struct st_jpeg *state, struct st_region region, bool all,
+                                              struct st_arena *arena, struct st_view *out)
+{
+    struct st_jpeg_scan *scan = &state->scan;
+    const struct st_region whole = {0, 0, state->frame.width, state->frame.height};
+    scan->kernels = state->kernels;
+    set_scan(scan, &state->frame, all ? &whole : &region);
+    enum st_jpeg_reason reason =
+        st_jpeg_progressive(scan, &state->frame, &state->tables, arena, state->grids);
+    if (reason != ST_JPEG_OURS)
+        return reason;
+    state->pixels = (struct st_jpeg_pixels){
+        .kernels = state->kernels, .scan = scan, .grids = state->grids, .region = region};
+    reason = st_jpeg_pixels_begin(&state->pixels, arena);
+    for (uint32_t row = scan->top; row < scan->bottom && reason == ST_JPEG_OURS; row++)
+        reason = st_jpeg_pixels_row(&state->pixels, row);
+    *out = state->pixels.out;
+    return reason;
+}
+
 /* Decoding starts at marks, if there are enough of them. */
 static enum st_jpeg_reason attempt(struct st_jpeg *state, struct st_region region, bool *clean,
                                    struct st_jpeg_marks *marks, struct st_arena *arena,
@@ -173,8 +197,12 @@ static enum st_jpeg_reason attempt(struct st_jpeg *state, struct st_region regio
     scan->kernels = state->kernels;
     set_scan(scan, &state->frame, clean ? &all : &region);
     enum st_jpeg_reason reason = set_phases(state);
+    const uint64_t mcus = (uint64_t)state->frame.mcus_across * state->frame.mcus_down;
+    /* A block has two codes of at least one bit each. */
+    if (reason == ST_JPEG_OURS && state->frame.scan.size < mcus * state->frame.mcu_blocks / 4)
+        reason = ST_JPEG_DATA;
     if (reason == ST_JPEG_OURS)
-        reason = st_jpeg_unstuff(state->kernels, &state->frame, arena, &scan->data);
+        reason = st_jpeg_unstuff(state->kernels, &state->frame, mcus, arena, &scan->data, NULL);
     if (reason != ST_JPEG_OURS)
         return reason;
     use_marks(scan, marks, clean != NULL);
@@ -197,10 +225,12 @@ enum st_jpeg_reason st_jpeg_decode(struct st_jpeg *state, struct st_bytes in, st
     enum st_jpeg_reason reason = st_jpeg_headers(in, &state->frame);
     if (clean)
         *clean = false;
-    if (reason != ST_JPEG_OURS)
+    if (reason != ST_JPEG_OURS && reason != ST_JPEG_PROGRESSIVE)
         return reason;
     if (!is_inside(&region, &state->frame))
         return ST_JPEG_REGION;
+    if (reason == ST_JPEG_PROGRESSIVE)
+        return decode_progressive(state, region, clean != NULL, arena, out);
     const uint32_t count = marks ? marks->count : 0;
     reason = attempt(state, region, clean, marks, arena, out);
     if (reason == ST_JPEG_OURS || !marks)

@@ -174,23 +174,33 @@ ST_INLINE enum st_jpeg_event st_jpeg_lane_event(struct st_jpeg_lane *l, uint64_t
     return st_jpeg_lane_symbol(l, position, length, symbol >> 4, symbol & 15, skip);
 }
 
-/* Starts a block: DC. False if there is no such code. */
-ST_INLINE bool st_jpeg_lane_begin(struct st_jpeg_lane *l, int32_t *predicted, const bool skip)
+/* The difference of a DC value from the one before it. False if there is no such code. */
+ST_INLINE bool st_jpeg_dc_difference(struct st_jpeg_bits *bits, const uint16_t *look,
+                                     const struct st_jpeg_dc *dc, uint32_t *difference)
 {
-    const struct st_jpeg_phase *phase = l->phase;
-    st_jpeg_refill(&l->bits);
-    const uint32_t e = phase->dc_look[l->bits.word >> (64 - ST_JPEG_DC_BITS)];
+    st_jpeg_refill(bits);
+    const uint32_t e = look[bits->word >> (64 - ST_JPEG_DC_BITS)];
     uint32_t both = e & 31, length = e >> 5 & 15, size = e >> 9;
     if (ST_UNLIKELY(both == 0)) {
-        size = st_jpeg_symbol(&phase->dc->canon, l->bits.word, &length);
+        size = st_jpeg_symbol(&dc->canon, bits->word, &length);
         both = length + size;
         if (length == 0)
             return false;
     }
+    *difference = (uint32_t)st_jpeg_value(bits->word << length, size);
+    st_jpeg_drop(bits, both);
+    return true;
+}
+
+/* Starts a block: DC. False if there is no such code. */
+ST_INLINE bool st_jpeg_lane_begin(struct st_jpeg_lane *l, int32_t *predicted, const bool skip)
+{
+    const struct st_jpeg_phase *phase = l->phase;
+    uint32_t difference;
+    if (!st_jpeg_dc_difference(&l->bits, phase->dc_look, phase->dc, &difference))
+        return false;
     /* Added as in the library: the sum wraps at 32 bits and then at 16. */
-    const uint32_t dc =
-        (uint32_t)predicted[phase->component] + (uint32_t)st_jpeg_value(l->bits.word << length, size);
-    st_jpeg_drop(&l->bits, both);
+    const uint32_t dc = (uint32_t)predicted[phase->component] + difference;
     predicted[phase->component] = (int32_t)dc;
     l->sum = 1 << 8;
     if (skip) {

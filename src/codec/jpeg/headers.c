@@ -1,4 +1,4 @@
-/* headers.c - reads everything before the scan
+/* headers.c - reads everything before a scan
  *
  * Reads the markers like libjpeg, but strictly: where libjpeg warns, guesses or skips, the file is not
  * ours.
@@ -10,9 +10,9 @@
 #include <string.h>
 
 enum { SOF0 = 0xC0, SOF1 = 0xC1, SOF2 = 0xC2, DHT = 0xC4, SOF9 = 0xC9, SOF10 = 0xCA, DAC = 0xCC };
-enum { SOF15 = 0xCF, SOI = 0xD8, SOS = 0xDA, DQT = 0xDB, DRI = 0xDD, APP0 = 0xE0, APP14 = 0xEE };
-enum { APP15 = 0xEF, COM = 0xFE };
-enum { BLOCK = 8, SIDE_MAX = 65500 /* libjpeg's limit */ };
+enum { SOF15 = 0xCF, SOI = 0xD8, EOI = 0xD9, SOS = 0xDA, DQT = 0xDB, DRI = 0xDD, APP0 = 0xE0 };
+enum { APP14 = 0xEE, APP15 = 0xEF, COM = 0xFE };
+enum { BLOCK = 8, SIDE_MAX = 65500 /* libjpeg's limit */, LOW_MAX = 13 /* so is this */ };
 
 /* What determines whether three components are YCbCr or RGB. */
 struct colour_marks {
@@ -130,10 +130,22 @@ static enum st_jpeg_reason find_colours(const struct colour_marks *marks, struct
     return ST_JPEG_OURS;
 }
 
-static enum st_jpeg_reason read_scan(struct st_bytes s, struct st_jpeg_frame *frame)
+/* The tables of a component in a scan. The first scan of a coefficient needs a code, and so does a later
+ * one of AC. */
+static enum st_jpeg_reason set_tables(struct st_jpeg_frame *frame, struct st_jpeg_component *c,
+                                      uint8_t tables, bool dc, bool ac)
 {
-    if (frame->components == 0 || s.size < 1)
-        return ST_JPEG_HEADER;
+    c->dc = tables >> 4;
+    c->ac = tables & 15;
+    return c->dc < ST_JPEG_TABLES_MAX && c->ac < ST_JPEG_TABLES_MAX && c->quant < ST_JPEG_TABLES_MAX &&
+                   (!dc || frame->dc[c->dc].counts) && (!ac || frame->ac[c->ac].counts) &&
+                   frame->has_steps[c->quant]
+               ? ST_JPEG_OURS
+               : ST_JPEG_TABLES;
+}
+
+static enum st_jpeg_reason read_baseline_scan(struct st_bytes s, struct st_jpeg_frame *frame)
+{
     if (s.data[0] != frame->components)
         return s.data[0] < frame->components ? ST_JPEG_SCANS : ST_JPEG_HEADER;
     if (s.size != 4 + 2u * frame->components)
@@ -142,21 +154,52 @@ static enum st_jpeg_reason read_scan(struct st_bytes s, struct st_jpeg_frame *fr
         struct st_jpeg_component *c = &frame->component[k];
         if (s.data[1 + 2 * k] != c->id)
             return ST_JPEG_HEADER;
-        c->dc = s.data[2 + 2 * k] >> 4;
-        c->ac = s.data[2 + 2 * k] & 15;
-        if (c->dc >= ST_JPEG_TABLES_MAX || c->ac >= ST_JPEG_TABLES_MAX ||
-            c->quant >= ST_JPEG_TABLES_MAX || !frame->dc[c->dc].counts || !frame->ac[c->ac].counts ||
-            !frame->has_steps[c->quant])
-            return ST_JPEG_TABLES;
+        const enum st_jpeg_reason reason = set_tables(frame, c, s.data[2 + 2 * k], true, true);
+        if (reason != ST_JPEG_OURS)
+            return reason;
     }
     const uint8_t *selection = s.data + 1 + 2 * frame->components;
     return selection[0] == 0 && selection[1] == 63 && selection[2] == 0 ? ST_JPEG_OURS : ST_JPEG_HEADER;
 }
 
+/* Scans of AC are of one component; those of DC may be of several, in the frame's order. */
+static enum st_jpeg_reason read_progressive_scan(struct st_bytes s, struct st_jpeg_frame *frame)
+{
+    const uint32_t count = s.data[0];
+    if (count < 1 || count > frame->components || s.size != 4 + 2u * count)
+        return ST_JPEG_HEADER;
+    const uint8_t *end = s.data + 1 + 2 * count;
+    const bool dc = end[0] == 0;
+    struct st_jpeg_selection *to = &frame->selection;
+    *to = (struct st_jpeg_selection){
+        .count = count, .first = end[0], .last = end[1], .high = end[2] >> 4, .low = end[2] & 15};
+    if (dc ? to->last != 0 : count != 1 || to->last < to->first || to->last > 63)
+        return ST_JPEG_HEADER;
+    if (to->low > LOW_MAX || (to->high && to->high != to->low + 1))
+        return ST_JPEG_HEADER;
+    for (uint32_t k = 0, c = 0; k < count; k++, c++) {
+        while (c < frame->components && frame->component[c].id != s.data[1 + 2 * k])
+            c++;
+        if (c == frame->components)
+            return ST_JPEG_HEADER;
+        const enum st_jpeg_reason reason =
+            set_tables(frame, &frame->component[c], s.data[2 + 2 * k], dc && !to->high, !dc);
+        if (reason != ST_JPEG_OURS)
+            return reason;
+        to->component[k] = (uint8_t)c;
+    }
+    return ST_JPEG_OURS;
+}
+
+static enum st_jpeg_reason read_scan(struct st_bytes s, struct st_jpeg_frame *frame)
+{
+    if (frame->components == 0 || s.size < 1)
+        return ST_JPEG_HEADER;
+    return frame->progressive ? read_progressive_scan(s, frame) : read_baseline_scan(s, frame);
+}
+
 static enum st_jpeg_reason unusual_marker(uint8_t marker)
 {
-    if (marker == SOF2)
-        return ST_JPEG_PROGRESSIVE;
     if (marker == SOF9 || marker == SOF10 || marker == DAC)
         return ST_JPEG_ARITHMETIC;
     return marker > SOF2 && marker <= SOF15 ? ST_JPEG_KIND : ST_JPEG_MARKER;
@@ -165,12 +208,13 @@ static enum st_jpeg_reason unusual_marker(uint8_t marker)
 static enum st_jpeg_reason read_segment(uint8_t marker, struct st_bytes s, struct st_jpeg_frame *frame,
                                         struct colour_marks *marks)
 {
-    if (marker == DQT)
-        return read_steps(s, frame);
+    if (marker == DQT) /* between scans, libjpeg keeps the earlier ones for some components */
+        return frame->selection.count ? ST_JPEG_MARKER : read_steps(s, frame);
     if (marker == DHT)
         return read_codes(s, frame);
-    if (marker == SOF0 || marker == SOF1) {
+    if (marker == SOF0 || marker == SOF1 || marker == SOF2) {
         frame->extended |= marker == SOF1;
+        frame->progressive = marker == SOF2;
         return read_frame(s, frame);
     }
     if (marker == SOS)
@@ -188,15 +232,16 @@ static enum st_jpeg_reason read_segment(uint8_t marker, struct st_bytes s, struc
     return (marker >= APP0 && marker <= APP15) || marker == COM ? ST_JPEG_OURS : unusual_marker(marker);
 }
 
-enum st_jpeg_reason st_jpeg_headers(struct st_bytes in, struct st_jpeg_frame *frame)
+/* Reads segments up to the start of a scan, or to the end of the image. */
+static enum st_jpeg_reason read_segments(struct st_bytes in, struct st_jpeg_frame *frame,
+                                         struct colour_marks *marks)
 {
-    struct colour_marks marks = {0};
-    memset(frame, 0, sizeof *frame);
-    if (in.size < 4 || in.data[0] != 0xFF || in.data[1] != SOI)
-        return ST_JPEG_HEADER;
-    for (size_t at = 2; at < in.size && in.data[at] == 0xFF;) {
+    for (size_t at = 0; at < in.size && in.data[at] == 0xFF;) {
         while (at < in.size && in.data[at] == 0xFF) /* a marker may be preceded by any number of these */
             at++;
+        frame->scan = (struct st_bytes){NULL, 0};
+        if (at < in.size && in.data[at] == EOI)
+            return ST_JPEG_OURS;
         if (in.size - at < 3)
             break;
         const uint8_t marker = in.data[at];
@@ -204,17 +249,39 @@ enum st_jpeg_reason st_jpeg_headers(struct st_bytes in, struct st_jpeg_frame *fr
         if (length < 2 || length > in.size - at - 1)
             return unusual_marker(marker) == ST_JPEG_MARKER ? ST_JPEG_HEADER : unusual_marker(marker);
         const struct st_bytes segment = {in.data + at + 3, length - 2};
-        enum st_jpeg_reason reason = read_segment(marker, segment, frame, &marks);
+        enum st_jpeg_reason reason = read_segment(marker, segment, frame, marks);
         if (reason != ST_JPEG_OURS)
             return reason;
         at += 1 + length;
         if (marker != SOS)
             continue;
         frame->scan = (struct st_bytes){in.data + at, in.size - at};
-        if (!sampling_is_ours(frame))
-            return ST_JPEG_SAMPLING;
-        measure(frame);
-        return find_colours(&marks, frame);
+        return ST_JPEG_OURS;
     }
     return ST_JPEG_HEADER;
+}
+
+enum st_jpeg_reason st_jpeg_headers(struct st_bytes in, struct st_jpeg_frame *frame)
+{
+    struct colour_marks marks = {0};
+    memset(frame, 0, sizeof *frame);
+    if (in.size < 4 || in.data[0] != 0xFF || in.data[1] != SOI)
+        return ST_JPEG_HEADER;
+    enum st_jpeg_reason reason =
+        read_segments((struct st_bytes){in.data + 2, in.size - 2}, frame, &marks);
+    if (reason != ST_JPEG_OURS)
+        return reason;
+    if (!frame->scan.data)
+        return ST_JPEG_HEADER;
+    if (!sampling_is_ours(frame))
+        return ST_JPEG_SAMPLING;
+    measure(frame);
+    reason = find_colours(&marks, frame);
+    return reason == ST_JPEG_OURS && frame->progressive ? ST_JPEG_PROGRESSIVE : reason;
+}
+
+enum st_jpeg_reason st_jpeg_next_scan(struct st_bytes in, struct st_jpeg_frame *frame)
+{
+    struct colour_marks ignored = {0};
+    return read_segments(in, frame, &ignored);
 }

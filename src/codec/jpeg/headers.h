@@ -1,4 +1,4 @@
-/* headers.h - reads everything before the scan
+/* headers.h - reads everything before a scan
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -23,6 +23,14 @@ struct st_jpeg_component {
     uint32_t width, height; /* in samples, without the padding of the last blocks */
 };
 
+/* What a scan of a progressive file is of. */
+struct st_jpeg_selection {
+    uint32_t count; /* of components */
+    uint8_t component[ST_JPEG_COMPONENTS_MAX];
+    uint8_t first, last; /* coefficients, in zigzag order */
+    uint8_t high, low;   /* bits below which nothing was known (0: nothing at all), and is now */
+};
+
 struct st_jpeg_frame {
     uint32_t width, height, components;
     struct st_jpeg_component component[ST_JPEG_COMPONENTS_MAX];
@@ -31,6 +39,8 @@ struct st_jpeg_frame {
     uint32_t restart_interval;              /* in MCUs; 0: none */
     bool rgb;                               /* the components are red, green and blue */
     bool ignored_factors;                   /* a single component with sampling factors other than 1 */
+    bool progressive;
+    struct st_jpeg_selection selection;     /* of the scan, if it is */
     bool extended;                          /* SOF1, or 16-bit quantisation: beyond baseline */
     uint16_t steps[ST_JPEG_TABLES_MAX][64]; /* quantisation, in zigzag order */
     bool has_steps[ST_JPEG_TABLES_MAX];
@@ -38,7 +48,11 @@ struct st_jpeg_frame {
     struct st_bytes scan; /* from the first byte of entropy-coded data to the end of the file */
 };
 
-/* The result points into `in`, which must outlive it. */
+/* The result points into `in`, which must outlive it. ST_JPEG_PROGRESSIVE: the frame is as complete as
+ * that of a baseline file, and its scan is the first of several. */
 enum st_jpeg_reason st_jpeg_headers(struct st_bytes in, struct st_jpeg_frame *frame);
+/* In a progressive file: from the marker behind a scan to the start of the next one. `frame->scan` is
+ * empty if the image ends here. */
+enum st_jpeg_reason st_jpeg_next_scan(struct st_bytes in, struct st_jpeg_frame *frame);
 
 #endif

@@ -42,6 +42,7 @@ struct st_jpeg_quant {
 
 struct st_jpeg_scan;
 struct st_jpeg_stream;
+struct st_jpeg_band;
 
 struct st_jpeg_kernels {
     const char *name;
@@ -51,6 +52,11 @@ struct st_jpeg_kernels {
     struct st_jpeg_stream *(*run_one)(struct st_jpeg_scan *scan, struct st_jpeg_stream *a);
     struct st_jpeg_stream *(*run_two)(struct st_jpeg_scan *scan, struct st_jpeg_stream *a,
                                       struct st_jpeg_stream *b);
+    /* Read adjacent blocks of a scan of AC coefficients, up to the first reason, and add what they find
+     * to the blocks' masks. `coefs` NULL: they are not needed. The first scan of a band, or one that
+     * adds a bit. (progressive.h; the same C code for all) */
+    void (*band_first)(struct st_jpeg_band *band, uint64_t *masks, int16_t *coefs, uint32_t count);
+    void (*band_later)(struct st_jpeg_band *band, uint64_t *masks, int16_t *coefs, uint32_t count);
     /* Copies scan data without the 00 that follows each FF, up to the first FF that is followed by
      * something else or is the last byte of the input. Returns the number of bytes written; *used is the
      * number read. May write up to 64 bytes beyond that. */

@@ -18,6 +18,11 @@ struct st_jpeg_stream *st_jpeg_run_one_bmi2(struct st_jpeg_scan *scan, struct st
 struct st_jpeg_stream *st_jpeg_run_two_bmi2(struct st_jpeg_scan *scan, struct st_jpeg_stream *a,
                                             struct st_jpeg_stream *b);
 
+void st_jpeg_band_first_c(struct st_jpeg_band *band, uint64_t *masks, int16_t *coefs, uint32_t count);
+void st_jpeg_band_later_c(struct st_jpeg_band *band, uint64_t *masks, int16_t *coefs, uint32_t count);
+void st_jpeg_band_first_bmi2(struct st_jpeg_band *band, uint64_t *masks, int16_t *coefs, uint32_t count);
+void st_jpeg_band_later_bmi2(struct st_jpeg_band *band, uint64_t *masks, int16_t *coefs, uint32_t count);
+
 bool st_jpeg_transform_neon(uint8_t *out, size_t stride, const struct st_jpeg_block *blocks,
                             int32_t count, const struct st_jpeg_quant *quant);
 bool st_jpeg_transform_sse2(uint8_t *out, size_t stride, const struct st_jpeg_block *blocks,

@@ -59,6 +59,26 @@ enum st_jpeg_reason st_jpeg_pixels_begin(struct st_jpeg_pixels *pixels, struct s
 
 /* ---- samples ----------------------------------------------------------------------------------- */
 
+/* The end of a list; pads the last group. */
+static int32_t end_list(const struct st_jpeg_pixels *pixels, struct st_jpeg_block *end)
+{
+    for (uint32_t k = 0; k < ST_JPEG_GROUP; k++)
+        end[k] = end[-1];
+    return (int32_t)(end - pixels->blocks);
+}
+
+/* The needed blocks of one component in a row of blocks. */
+static int32_t list_grid_row(const struct st_jpeg_pixels *pixels, const struct st_jpeg_grid *grid,
+                             uint32_t row)
+{
+    const uint64_t *mask = st_jpeg_masks_at(grid, row, grid->left);
+    const int16_t *coefs = st_jpeg_coefs_at(grid, row, grid->left);
+    struct st_jpeg_block *to = pixels->blocks;
+    for (uint32_t column = grid->left; column < grid->right; column++, coefs += 64)
+        *to++ = (struct st_jpeg_block){coefs, 64 - (uint32_t)__builtin_clzll(*mask++ | 1)};
+    return end_list(pixels, to);
+}
+
 /* The adjacent blocks of one component in a row of MCUs; `first` is the index of the leftmost in an
  * MCU. */
 static int32_t list_blocks(const struct st_jpeg_pixels *pixels, const struct st_jpeg_mcu *mcus,
@@ -69,9 +89,7 @@ static int32_t list_blocks(const struct st_jpeg_pixels *pixels, const struct st_
     for (uint32_t column = 0; column < columns; column++)
         for (uint32_t k = first; k < first + h; k++)
             *to++ = (struct st_jpeg_block){mcus[column].coefs + k * 64, mcus[column].ends[k]};
-    for (uint32_t k = 0; k < ST_JPEG_GROUP; k++) /* pads the last group */
-        to[k] = to[-1];
-    return (int32_t)(columns * h);
+    return end_list(pixels, to);
 }
 
 /* At the edges of the image, the outermost sample is its own neighbour. */
@@ -95,13 +113,16 @@ static enum st_jpeg_reason transform_row(const struct st_jpeg_pixels *pixels, ui
     const struct st_jpeg_scan *scan = pixels->scan;
     const struct st_jpeg_frame *frame = scan->frame;
     const size_t columns = scan->right - scan->left;
-    const struct st_jpeg_mcu *mcus = scan->mcus + (mcu_row - scan->band_top) * columns;
     uint32_t block = 0;
     for (uint32_t c = 0; c < frame->components; c++) {
         const struct st_jpeg_component *component = &frame->component[c];
         const struct st_jpeg_plane *plane = &pixels->plane[c];
         for (uint32_t y = 0; y < component->v; y++, block += component->h) {
-            const int32_t count = list_blocks(pixels, mcus, block, component->h);
+            const int32_t count =
+                pixels->grids
+                    ? list_grid_row(pixels, &pixels->grids[c], mcu_row * component->v + y)
+                    : list_blocks(pixels, scan->mcus + (mcu_row - scan->band_top) * columns, block,
+                                  component->h);
             uint8_t *out = sample_row(plane, mcu_row * plane->rows + y * BLOCK);
             if (!pixels->kernels->transform(out, plane->stride, pixels->blocks, count,
                                             &pixels->quant[c]))

@@ -6,6 +6,7 @@
 #define ST_CODEC_JPEG_PIXELS_H
 
 #include "codec/jpeg/kernels.h"
+#include "codec/jpeg/progressive.h"
 #include "codec/jpeg/streams.h"
 
 /* The samples of one component, for two rows of MCUs: the current one and the one above it. */
@@ -18,6 +19,7 @@ struct st_jpeg_plane {
 struct st_jpeg_pixels {
     const struct st_jpeg_kernels *kernels;
     const struct st_jpeg_scan *scan;
+    const struct st_jpeg_grid *grids; /* where coefficients are, or NULL: in the scan's band */
     struct st_region region;
     struct st_view out;
     uint32_t next_row; /* next row of the image to be written */

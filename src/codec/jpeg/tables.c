@@ -170,6 +170,30 @@ static bool make_ac(void *memory, const struct st_jpeg_code *code)
     return true;
 }
 
+static bool make_single(void *memory, const struct st_jpeg_code *code)
+{
+    struct st_jpeg_ac_single *table = memory;
+    uint32_t at = 0, symbol = 0;
+    if (!make_canon(&table->canon, code))
+        return false;
+    for (uint32_t length = 1; length <= ST_JPEG_SINGLE_BITS; length++)
+        for (uint32_t k = 0; k < code->counts[length - 1]; k++, symbol++) {
+            const uint32_t run = code->symbols[symbol] >> 4, size = code->symbols[symbol] & 15;
+            const uint32_t spare = ST_JPEG_SINGLE_BITS - length;
+            const uint32_t values = size <= spare ? 1u << size : 1;
+            const uint32_t kind = size || run == 15 ? run << 8 : ST_JPEG_ENDED | run << 8;
+            for (uint32_t value = 0; value < values; value++) {
+                const uint32_t e = size > spare ? 0
+                                   : size ? (uint32_t)extend(value, size) << 16 | kind | (length + size)
+                                          : kind | length;
+                for (const uint32_t end = at + (1u << spare) / values; at < end; at++)
+                    table->look[at] = e;
+            }
+        }
+    memset(table->look + at, 0, sizeof table->look - at * sizeof *table->look);
+    return true;
+}
+
 /* The first symbol alone: bits of its code and value, and positions; 0 if the code is not in the index,
  * or too long. */
 static void skip_symbols(uint16_t *single, uint8_t *length, const struct st_jpeg_code *code)
@@ -283,11 +307,20 @@ const struct st_jpeg_dc *st_jpeg_dc_table(struct st_jpeg_tables *tables, const s
     return find_or_make(tables, tables->dc, sizeof(struct st_jpeg_dc), make_dc, code, reason);
 }
 
+const struct st_jpeg_ac_single *st_jpeg_ac_single_table(struct st_jpeg_tables *tables,
+                                                        const struct st_jpeg_code *code,
+                                                        enum st_jpeg_reason *reason)
+{
+    return find_or_make(tables, tables->single, sizeof(struct st_jpeg_ac_single), make_single, code,
+                        reason);
+}
+
 void st_jpeg_tables_free(struct st_jpeg_tables *tables)
 {
     for (uint32_t k = 0; k < ST_JPEG_CACHE; k++) {
         free(tables->ac[k].table);
         free(tables->dc[k].table);
+        free(tables->single[k].table);
     }
     memset(tables, 0, sizeof *tables);
 }

@@ -52,6 +52,21 @@ struct st_jpeg_dc {
     struct st_jpeg_canon canon;
 };
 
+/* Of scans of AC coefficients in progressive files, one symbol for each entry: a block has few there,
+ * and nearly each scan has a code of its own.
+ *
+ *   bits 0-4     of the code and the value; 0: the symbol is not in the index
+ *   bits 8-11    zeros before the value
+ *   bits 16-31   the value; 0: another zero
+ *
+ * With ST_JPEG_ENDED, blocks end here: as many as a number says of which bits 8-11 have the size. */
+enum { ST_JPEG_SINGLE_BITS = 10, ST_JPEG_ENDED = 1 << 12 };
+
+struct st_jpeg_ac_single {
+    _Alignas(64) uint32_t look[1 << ST_JPEG_SINGLE_BITS];
+    struct st_jpeg_canon canon;
+};
+
 /* The bytes that a table was built from, and when it was last used. */
 struct st_jpeg_cached {
     uint8_t counts[16], symbols[256];
@@ -61,7 +76,7 @@ struct st_jpeg_cached {
 };
 
 struct st_jpeg_tables {
-    struct st_jpeg_cached ac[ST_JPEG_CACHE], dc[ST_JPEG_CACHE];
+    struct st_jpeg_cached ac[ST_JPEG_CACHE], dc[ST_JPEG_CACHE], single[ST_JPEG_CACHE];
     uint64_t clock;
 };
 
@@ -71,6 +86,9 @@ const struct st_jpeg_ac *st_jpeg_ac_table(struct st_jpeg_tables *tables, const s
                                           enum st_jpeg_reason *reason);
 const struct st_jpeg_dc *st_jpeg_dc_table(struct st_jpeg_tables *tables, const struct st_jpeg_code *code,
                                           enum st_jpeg_reason *reason);
+const struct st_jpeg_ac_single *st_jpeg_ac_single_table(struct st_jpeg_tables *tables,
+                                                        const struct st_jpeg_code *code,
+                                                        enum st_jpeg_reason *reason);
 void st_jpeg_tables_free(struct st_jpeg_tables *tables);
 
 #endif

@@ -23,8 +23,11 @@ struct st_jpeg_data {
     uint32_t intervals; /* 1 without restart markers */
 };
 
+/* Of a scan that has `mcus`. Unless `behind` is NULL, the scan may end with any marker, and *behind
+ * starts there; otherwise it has to be the image's end. */
 enum st_jpeg_reason st_jpeg_unstuff(const struct st_jpeg_kernels *kernels,
-                                    const struct st_jpeg_frame *frame, struct st_arena *arena,
-                                    struct st_jpeg_data *out);
+                                    const struct st_jpeg_frame *frame, uint64_t mcus,
+                                    struct st_arena *arena, struct st_jpeg_data *out,
+                                    struct st_bytes *behind);
 
 #endif
