@@ -316,7 +316,7 @@ def without_purpose():
 
 
 def long_files():
-    for path in sources("src", "cli", "doctor", "python/ext"):
+    for path in [*sources("src", "cli", "doctor", "python/ext"), *sorted((ROOT / "python/stoker").rglob("*.py"))]:
         lines = path.read_text().count("\n")
         if lines > MOST_LINES:
             yield f"{path.relative_to(ROOT)}: {lines} lines"

@@ -16,6 +16,9 @@ done
 scripts/sysroot.sh $debian libc6-dev $(library_packages)
 sysroot=$ROOT/build/sysroot-$debian
 launcher=$(command -v ccache || true)
+# A cross compiler looks for its own linker under names that mold does not have; there it finds it.
+mold=/usr/libexec/mold
+if [ ! -e $mold/ld ]; then mold=; fi
 
 cat >"$FILE.new" <<END
 [binaries]
@@ -27,7 +30,7 @@ exe_wrapper = ['qemu-$arch', '-cpu', '$cpu', '-L', '$sysroot']
 
 [built-in options]
 c_args = ['--sysroot=$sysroot', '-DST_EMULATED']
-c_link_args = ['--sysroot=$sysroot']
+c_link_args = ['--sysroot=$sysroot'${mold:+, '-B$mold'}]
 
 [properties]
 needs_exe_wrapper = true

@@ -13,7 +13,7 @@ from ._base.tensors import torch_if_installed
 from ._data.base import EngineDataset
 from ._engine.opening import Requested, described, open_engine, settings, warn_of_pinning
 from ._engine.stats import Stats
-from ._loader.before_epoch import compile_again, reopen_if_changed, settle_epoch
+from ._loader.before_epoch import compile_again, open_again, reopen_if_changed, settle_epoch
 from ._loader.frameworks import attach
 from ._order.place import Place
 from ._order.ranks import (
@@ -324,13 +324,7 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         self.__dict__.update(state)
         self._epochs = None if torch_if_installed() is None else Epochs()
         if not self._why_python:
-            batched = self.batch_size is not None or self.batch_sampler is not None
-            sized, on_device = self.batch_sampler is not None, self.device is not None
-            compiled, self._why_python = compile_loader(
-                self.dataset, self.collate_fn, None, batched=batched, sized=sized, on_device=on_device
-            )
-            self._native = None if compiled is None else open_engine(self, compiled, self._requested)
-            self._opened = settings(self)
+            open_again(self)
 
     def check_worker_number_rationality(self) -> None:
         """Warn as torch does if there are more workers than CPUs."""
@@ -338,16 +332,6 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
             super().check_worker_number_rationality()
         else:
             check_threads(self.num_workers)
-
-    def _options_beyond_torch(self) -> dict[str, Any]:
-        """Return the arguments that torch's DataLoader does not have, or has with other values, for frameworks that
-        rebuild a loader from torch's attributes. Shares are left to their samplers."""
-        own = ("compile", "device", "device_batches", "error_limit", "on_error", "order", "seed", "seed_by", "snapshot_every_n_steps")
-        options = {name: getattr(self, name) for name in (*own, *ENGINE_ONLY)}
-        if self._native is not None:
-            names = ("num_workers", "prefetch_factor", "persistent_workers")
-            options |= {name: getattr(self._requested, name) for name in names}
-        return options
 
     @property
     def rank(self) -> int | None:

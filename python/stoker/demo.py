@@ -145,7 +145,8 @@ def run_epoch(screen, kind, label, folder, workers, batch, total):
 
         threading.Thread(target=listen, daemon=True).start()
         screen.bar(label, 0, total)
-        base = peak = sampled = 0
+        base = peak = 0
+        sampled = float("inf")  # the imports are not measured
         answer = None
         while True:
             try:
@@ -162,6 +163,7 @@ def run_epoch(screen, kind, label, folder, workers, batch, total):
             said = json.loads(line)
             if "start" in said:
                 base = peak = memory_of(process_tree(child.pid))
+                sampled = 0
             elif "done" in said:
                 screen.bar(label, said["done"], total)
             else:

@@ -20,6 +20,8 @@ import traceback
 from pathlib import Path
 from typing import NoReturn
 
+import ranks
+
 HERE = Path(__file__).parent
 LIMIT = 1800  # seconds for one file, which then says where its threads are; the longest takes 100 on a quiet machine
 # Files that take more than a few seconds, because they start many programs, servers or processes: the longest first, so
@@ -43,6 +45,7 @@ def main(results: Path, quick: bool) -> int:
     names = [*SLOW] if not quick else []
     names += sorted(path.stem for path in HERE.glob("test_*.py") if path.stem not in SLOW)
     import_what_most_need()
+    ranks.open_nursery()
     running: dict[int, tuple[str, float]] = {}  # name and when it began, by process
     failed = 0
     while names or running:

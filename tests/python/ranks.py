@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fresh processes for the tests, and process groups of several ranks. All of them are forked from one interpreter
-that has imported torch and started nothing, since importing torch takes longer than most tests."""
+that has imported torch and started nothing, since importing torch takes longer than most tests: each_file.py lends one
+to all files (`open_nursery`), and a file that runs without it starts its own."""
 
 from __future__ import annotations
 
@@ -17,9 +18,17 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple, TextIO
 
 _PATIENCE = 600  # seconds; each takes a few on a quiet machine
+_NURSERY = "STOKER_TEST_NURSERY"  # in the environment: the name of its socket, which lies in no folder
+_ENVIRONMENT = {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+
+
+class _Server(NamedTuple):
+    pid: int
+    requests: TextIO
+    answers: TextIO
 
 
 def in_fresh_python(function: Callable[..., Any], *args: Any) -> Any:
@@ -27,9 +36,9 @@ def in_fresh_python(function: Callable[..., Any], *args: Any) -> Any:
     server = _server()
     with tempfile.TemporaryDirectory() as folder:
         request = {"module": function.__module__, "function": function.__name__, "args": args, "folder": folder}
-        server.stdin.write(json.dumps(request) + "\n")
-        server.stdin.flush()
-        code = server.stdout.readline().strip() if select.select([server.stdout], [], [], _PATIENCE)[0] else "hung"
+        server.requests.write(json.dumps(request) + "\n")
+        server.requests.flush()
+        code = server.answers.readline().strip() if select.select([server.answers], [], [], _PATIENCE)[0] else "hung"
         with open(f"{folder}/output") as file:
             output = file.read()
         if code == "hung":
@@ -41,30 +50,94 @@ def in_fresh_python(function: Callable[..., Any], *args: Any) -> Any:
 
 
 @functools.cache
-def _server() -> subprocess.Popen[str]:
-    server = subprocess.Popen(
-        [sys.executable, "-c", "import ranks; ranks.serve()"],
+def _server() -> _Server:
+    if _NURSERY in os.environ:
+        return _from_nursery(os.environ[_NURSERY])
+    process = subprocess.Popen(
+        [sys.executable, "-c", "import ranks; ranks.import_and_serve()"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,  # so that all it has forked can be ended with it
-        env={
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-            "OMP_NUM_THREADS": "1",
-            "CUDA_VISIBLE_DEVICES": "",
-        },
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **_ENVIRONMENT},
     )
-    atexit.register(server.stdin.close)  # which ends it
-    return server
+    atexit.register(process.stdin.close)  # which ends it
+    return _Server(process.pid, process.stdin, process.stdout)
 
 
-def serve() -> None:
-    """The interpreter that forks: it reads requests and writes how each ended."""
+def _from_nursery(name: str) -> _Server:
+    connection = socket.socket(socket.AF_UNIX)
+    connection.connect("\0" + name)
+    requests, answers = connection.makefile("w"), connection.makefile("r")
+    connection.close()  # the two files keep it open, as long as this process lives
+    requests.write(json.dumps({"environment": {**os.environ, **_ENVIRONMENT}, "path": sys.path, "cwd": os.getcwd()}) + "\n")
+    requests.flush()
+    return _Server(int(answers.readline()), requests, answers)
+
+
+def open_nursery() -> None:
+    """Forks a process that forks a server for whoever asks for one. To be called by an interpreter that has imported
+    what `import_and_serve` does and started nothing; what it forks later finds the process by the environment."""
+    name = f"stoker-tests-{os.getpid()}"
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind("\0" + name)
+    listener.listen()
+    os.environ[_NURSERY] = name
+    parent = os.getpid()
+    if os.fork() == 0:
+        try:
+            _lend_servers(listener, parent)
+        finally:
+            os._exit(0)
+    listener.close()
+
+
+def _lend_servers(listener: socket.socket, parent: int) -> None:
+    """Until the parent has ended."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for servers
+    listener.settimeout(0.5)
+    while os.getppid() == parent:
+        try:
+            connection, _ = listener.accept()
+        except TimeoutError:
+            continue
+        if os.fork() == 0:
+            listener.close()
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            _serve_as_asked(connection)
+            return
+        connection.close()
+
+
+def _serve_as_asked(connection: socket.socket) -> None:
+    """What a fresh interpreter would have from the process that starts it: environment, sys.path, current folder."""
+    import torch
+
+    os.setsid()  # so that all it has forked can be ended with it
+    os.dup2(connection.fileno(), 0)
+    os.dup2(connection.fileno(), 1)
+    connection.close()
+    asked = json.loads(sys.stdin.readline())
+    os.environ.clear()
+    os.environ.update(asked["environment"])
+    sys.path[:] = asked["path"]
+    os.chdir(asked["cwd"])
+    torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))  # which torch has read when it was imported
+    print(os.getpid(), flush=True)
+    serve()
+
+
+def import_and_serve() -> None:
     import stoker.dataloader  # noqa: F401
     import torch.distributed  # noqa: F401
     import torchvision  # noqa: F401
 
+    serve()
+
+
+def serve() -> None:
+    """The interpreter that forks: it reads requests and writes how each ended."""
     for line in sys.stdin:
         request = json.loads(line)
         child = os.fork()

@@ -16,6 +16,7 @@ import torch
 import torch.utils.data as tud
 from ranks import in_fresh_python, on_ranks
 from stoker._engine.batch_tensor import BatchTensor
+from stoker._loader.frameworks import options_beyond_torch
 from test_batch_tensor import GPU, Elsewhere, original
 from test_ranks import Numbers, labelled
 
@@ -242,7 +243,7 @@ def test_accelerate_may_be_imported_later(runs):
 def test_no_option_is_forgotten():
     """What torch's loader has not is handed on, apart from shares."""
     ours, torchs = (set(inspect.signature(kind.__init__).parameters) for kind in (stoker.DataLoader, tud.DataLoader))
-    handed_on = stoker.DataLoader(Numbers(3))._options_beyond_torch()
+    handed_on = options_beyond_torch(stoker.DataLoader(Numbers(3)))
     assert ours - torchs - set(handed_on) == {"shard", "rank", "world_size", "engines"}  # a former name
 
 

@@ -14,6 +14,7 @@ from stoker import transforms as T
 from stoker._engine import batch_sources, device_batches, gpu_queues, native
 from stoker._engine.batch_tensor import BatchTensor
 from stoker._engine.device_batches import DeviceBatches
+from stoker._loader.frameworks import options_beyond_torch
 from stoker._workers import early_copies
 
 BATCH = 2
@@ -299,7 +300,7 @@ def test_how_it_is_switched_off(tree, monkeypatch):
     if not torch.cuda.is_available():
         assert "no GPU" in why_not(load(tree))
     assert "pin_memory" in why_not(load(tree, pin_memory=False))
-    assert load(tree)._options_beyond_torch()["device_batches"] is True
+    assert options_beyond_torch(load(tree))["device_batches"] is True
 
 
 def test_scripts_start_with_more_queues_unless_a_number_is_set(monkeypatch):

@@ -7,6 +7,7 @@ import pytest
 
 import stoker
 from stoker import transforms as T
+from stoker._loader.frameworks import options_beyond_torch
 
 synth = pytest.importorskip("stoker.synth")
 
@@ -55,7 +56,7 @@ def test_jpeg_hardware_changes_nothing_without_a_device(photos, hardware):
     assert loader.jpeg_hardware == hardware
     copy = pickle.loads(pickle.dumps(loader))  # noqa: S301
     assert copy.jpeg_hardware == hardware
-    assert loader._options_beyond_torch()["jpeg_hardware"] == hardware
+    assert options_beyond_torch(loader)["jpeg_hardware"] == hardware
     plain = stoker.DataLoader(data, batch_size=10, num_workers=1, seed=3, output="numpy")
     assert plain.jpeg_hardware == "known"
     expected = next(iter(plain))[0]

@@ -9,7 +9,7 @@ from typing import Any
 from .._engine.native import Native
 from .._engine.opening import open_engine, settings
 from .._order.ranks import sampler_epoch
-from .._plan.compile import blockers_in_python
+from .._plan.compile import blockers_in_python, compile_loader
 from .._plan.options import ENGINE_ONLY, refuse_what_needs_the_engine, refused_in_python, required
 from .._steps.blockers import Blocked, Blocker
 
@@ -44,6 +44,17 @@ def _fall_back_to_python(loader: Any, native: Native, why: list[Blocker]) -> Non
     loader._native, loader._why_python = None, why
     if loader._requested.num_workers == "auto":
         loader.num_workers = 0
+
+
+def open_again(loader: Any) -> None:
+    """Open the engine of a loader that was unpickled, as far as it can run the dataset here."""
+    batched = loader.batch_size is not None or loader.batch_sampler is not None
+    sized, on_device = loader.batch_sampler is not None, loader.device is not None
+    compiled, loader._why_python = compile_loader(
+        loader.dataset, loader.collate_fn, None, batched=batched, sized=sized, on_device=on_device
+    )
+    loader._native = None if compiled is None else open_engine(loader, compiled, loader._requested)
+    loader._opened = settings(loader)
 
 
 def reopen_if_changed(loader: Any) -> None:

@@ -20,6 +20,7 @@ from importlib.machinery import ModuleSpec
 from typing import Any
 
 from .._base.locks import Lock
+from .._plan.options import ENGINE_ONLY
 
 _ACCELERATE = "accelerate.data_loader"
 _FUNCTIONS = ("prepare_data_loader", "skip_first_batches")
@@ -27,6 +28,17 @@ _replaced: list[tuple[Any, Any]] = []  # modules whose name DataLoader refers to
 _loader_class: Any = None  # stoker.DataLoader, which passes itself to attach()
 _watching = False
 _warned = False
+
+
+def options_beyond_torch(loader: Any) -> dict[str, Any]:
+    """Return the arguments of a loader that torch's DataLoader does not have, or has with other values, for frameworks that
+    rebuild a loader from torch's attributes. Shares are left to their samplers."""
+    own = ("compile", "device", "device_batches", "error_limit", "on_error", "order", "seed", "seed_by", "snapshot_every_n_steps")
+    options = {name: getattr(loader, name) for name in (*own, *ENGINE_ONLY)}
+    if loader._native is not None:
+        names = ("num_workers", "prefetch_factor", "persistent_workers")
+        options |= {name: getattr(loader._requested, name) for name in names}
+    return options
 
 
 def attach(loader_class: type) -> None:
@@ -125,7 +137,7 @@ def _ours(loader: Any) -> Any:
 
 def _make(origin: Any, dataset: Any, **arguments: Any) -> Any:
     """Return a loader with the arguments of Accelerate, and the options of `origin` that Accelerate does not know."""
-    return _loader_class(dataset, **{**arguments, **origin._options_beyond_torch()})
+    return _loader_class(dataset, **{**arguments, **options_beyond_torch(origin)})
 
 
 def _hooked_load(function: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:

@@ -5,6 +5,7 @@
 #ifndef ST_CODEC_JPEG_FORWARD_X86_H
 #define ST_CODEC_JPEG_FORWARD_X86_H
 
+#include "base/three_channels.h"
 #include "codec/jpeg/kernels.h"
 #include "codec/jpeg/transform.h"
 
@@ -114,18 +115,8 @@ static inline void take_apart(uint8_t *first, uint8_t *second, uint8_t *third, c
     const vector b = _mm_loadu_si128((const vector *)(from + 16));
     const vector c = _mm_loadu_si128((const vector *)(from + 32));
     uint8_t *const to[3] = {first, second, third};
-    static const int8_t place[3][3][16] = {
-        {{0, 3, 6, 9, 12, 15, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
-         {-1, -1, -1, -1, -1, -1, 2, 5, 8, 11, 14, -1, -1, -1, -1, -1},
-         {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 1, 4, 7, 10, 13}},
-        {{1, 4, 7, 10, 13, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
-         {-1, -1, -1, -1, -1, 0, 3, 6, 9, 12, 15, -1, -1, -1, -1, -1},
-         {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 2, 5, 8, 11, 14}},
-        {{2, 5, 8, 11, 14, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
-         {-1, -1, -1, -1, -1, 1, 4, 7, 10, 13, -1, -1, -1, -1, -1, -1},
-         {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 0, 3, 6, 9, 12, 15}}};
     for (int k = 0; k < 3; k++) {
-        const vector *const p = (const vector *)place[k];
+        const vector *const p = (const vector *)st_order_apart[k];
         const vector parts = _mm_or_si128(_mm_shuffle_epi8(a, _mm_loadu_si128(p)),
                                           _mm_shuffle_epi8(b, _mm_loadu_si128(p + 1)));
         _mm_storeu_si128((vector *)to[k],

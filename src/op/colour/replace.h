@@ -7,6 +7,8 @@
 #ifndef ST_OP_COLOUR_REPLACE_H
 #define ST_OP_COLOUR_REPLACE_H
 
+#include "base/three_channels.h"
+
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -149,19 +151,7 @@ static inline void replace_in_one(uint8_t *out, const uint8_t *row, size_t count
     replace_each(out + i, row + i, count - i, table);
 }
 
-/* Sixteen pixels are three vectors, and so are 16 values of each of three channels: the order of bytes
- * by which one vector contributes to another, [to][from]. */
-static const int8_t order_apart[3][3][16] = {
-    {{0, 3, 6, 9, 12, 15, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
-     {-1, -1, -1, -1, -1, -1, 2, 5, 8, 11, 14, -1, -1, -1, -1, -1},
-     {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 1, 4, 7, 10, 13}},
-    {{1, 4, 7, 10, 13, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
-     {-1, -1, -1, -1, -1, 0, 3, 6, 9, 12, 15, -1, -1, -1, -1, -1},
-     {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 2, 5, 8, 11, 14}},
-    {{2, 5, 8, 11, 14, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
-     {-1, -1, -1, -1, -1, 1, 4, 7, 10, 13, -1, -1, -1, -1, -1, -1},
-     {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 0, 3, 6, 9, 12, 15}},
-};
+/* The reverse of st_order_apart. */
 static const int8_t order_together[3][3][16] = {
     {{0, -1, -1, 1, -1, -1, 2, -1, -1, 3, -1, -1, 4, -1, -1, 5},
      {-1, 0, -1, -1, 1, -1, -1, 2, -1, -1, 3, -1, -1, 4, -1, -1},
@@ -203,7 +193,7 @@ static inline void replace_in_three(uint8_t *out, const uint8_t *row, size_t cou
             for (int v = 0; v < 3; v++)
                 pixels[v] = _mm256_loadu2_m128i((const __m128i *)(const void *)(from + 48 + 16 * v),
                                                 (const __m128i *)(const void *)(from + 16 * v));
-            put_in_order(order_apart, pixels, channel[k]);
+            put_in_order(st_order_apart, pixels, channel[k]);
         }
         for (int c = 0; c < 3; c++) {
             const struct sixteen_tables t = sixteen_of(table[c]);
