@@ -14,7 +14,7 @@
 #endif
 
 /* Two loops, since the compiler vectorises neither if it has to assume both. */
-static void fold(uint8_t *out, const uint8_t *row, size_t count, uint32_t level, uint8_t mask)
+static void fold_plainly(uint8_t *out, const uint8_t *row, size_t count, uint32_t level, uint8_t mask)
 {
     const uint8_t from = (uint8_t)level, bits = level < 256 ? 255 : 0;
     if (out == row)
@@ -61,6 +61,24 @@ static inline __m256i load32(const uint8_t *from)
     return _mm256_loadu_si256((const __m256i *)(const void *)from);
 }
 static inline void save32(uint8_t *to, __m256i v) { _mm256_storeu_si256((__m256i *)(void *)to, v); }
+
+static inline __m256i folded(__m256i v, __m256i from, __m256i bits)
+{
+    return _mm256_xor_si256(v, _mm256_and_si256(_mm256_cmpeq_epi8(_mm256_max_epu8(v, from), v), bits));
+}
+
+static void fold(uint8_t *out, const uint8_t *row, size_t count, uint32_t level, uint8_t mask)
+{
+    const __m256i from = _mm256_set1_epi8((char)level), bits = _mm256_set1_epi8(level < 256 ? -1 : 0);
+    const __m256i kept = _mm256_set1_epi8((char)mask);
+    size_t i = 0;
+    for (; i + 64 <= count; i += 64) {
+        const __m256i first = load32(row + i), second = load32(row + i + 32);
+        save32(out + i, _mm256_and_si256(folded(first, from, bits), kept));
+        save32(out + i + 32, _mm256_and_si256(folded(second, from, bits), kept));
+    }
+    fold_plainly(out + i, row + i, count - i, level, mask);
+}
 
 /* 32 values, whose channels are those of the vectors of `mul` and `add` in turn. */
 static inline void line32(uint8_t *out, const uint8_t *row, const __m256 mul[3],
@@ -133,6 +151,11 @@ static void extent(const struct st_view *pixels, uint8_t *low, uint8_t *high)
 }
 
 #else
+
+static void fold(uint8_t *out, const uint8_t *row, size_t count, uint32_t level, uint8_t mask)
+{
+    fold_plainly(out, row, count, level, mask);
+}
 
 static void line(uint8_t *out, const uint8_t *row, size_t count, int32_t channels, const float *mul,
                  const float *add)

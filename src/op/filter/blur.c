@@ -9,10 +9,11 @@
 
 #include <string.h>
 
-/* Weights too small to change a byte are 0: numbers below the normal ones take long to multiply. */
+/* Weights that change a sum by less than rounding it does are 0, and are not multiplied: all of them
+ * together are less than a millionth of a level. */
 void st_blur_weights(int32_t taps, double sigma, float *weight)
 {
-    const double least = 1.0 / (1ull << 63);
+    const double least = 1.0 / (1u << 30);
     const int32_t half = taps / 2;
     double sum = 0;
     for (int32_t i = half; i >= 0; i--) {

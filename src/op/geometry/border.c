@@ -150,35 +150,36 @@ static struct axis main_run(const struct axis *axis, int32_t *start)
 
 /* ---- pixels ------------------------------------------------------------------------------------- */
 
-/* Of three channels, a word at a time: its fourth byte is the next pixel's, which follows. Nothing
- * behind the row's last pixel is read. */
-static void put_three(uint8_t *to, const uint8_t *row, const struct axis *columns, int32_t begin,
-                      int32_t end, struct st_region corner, const uint8_t *fill)
+/* Positions whose pixels are the fill, or adjacent in the image, forwards or backwards, or the same. */
+struct span {
+    int32_t to, count;
+    int32_t from; /* or FILL */
+    int32_t step; /* 1, -1 or 0 */
+};
+
+static struct span span_at(const struct axis *axis, int32_t to)
 {
-    const int32_t last = (int32_t)(corner.x + corner.width - 1);
-    for (int32_t x = begin; x < end; x++) {
-        const int32_t from = columns->from[x];
-        const uint8_t *pixel = from == FILL ? fill : row + (size_t)((uint32_t)from - corner.x) * 3;
-        if (x < end - 1 && from != last)
-            memcpy(to + (size_t)x * 3, pixel, 4);
-        else
-            memcpy(to + (size_t)x * 3, pixel, 3);
-    }
+    const int32_t *from = axis->from + to, left = axis->count - to;
+    struct span span = {.to = to, .count = 1, .from = from[0]};
+    if (left > 1 && from[0] != FILL && from[1] != FILL && from[1] - from[0] <= 1 &&
+        from[0] - from[1] <= 1)
+        span.step = from[1] - from[0];
+    while (span.count < left && (from[0] == FILL || from[span.count] != FILL) &&
+           from[span.count] == from[span.count - 1] + span.step)
+        span.count++;
+    return span;
 }
 
-static void put_pixels(uint8_t *to, const uint8_t *row, const struct axis *columns, int32_t begin,
-                       int32_t end, struct st_region corner, const uint8_t *fill, size_t channels)
+/* Divides an axis; NULL: out of memory. */
+static const struct span *spans_of(const struct axis *axis, struct st_arena *arena, int32_t *count)
 {
-    if (channels == 3) {
-        put_three(to, row, columns, begin, end, corner, fill);
-        return;
-    }
-    for (int32_t x = begin; x < end; x++) {
-        const int32_t from = columns->from[x];
-        const uint8_t *pixel = from == FILL ? fill : row + ((uint32_t)from - corner.x) * channels;
-        for (size_t c = 0; c < channels; c++)
-            to[(size_t)x * channels + c] = pixel[c];
-    }
+    *count = 0;
+    for (int32_t to = 0; to < axis->count; to += span_at(axis, to).count)
+        ++*count;
+    struct span *spans = st_arena_take(arena, (uint64_t)*count * sizeof *spans);
+    for (int32_t i = 0, to = 0; spans && i < *count; to += spans[i++].count)
+        spans[i] = span_at(axis, to);
+    return spans;
 }
 
 /* Copies what is filled already behind it, twice as much each time. */
@@ -192,26 +193,54 @@ static void fill_row(uint8_t *row, int32_t width, const uint8_t *fill, size_t ch
     }
 }
 
-/* `in` is `corner` of the image that the axes refer to. */
-static void compose(const struct st_view *out, const struct st_view *in, struct st_region corner,
-                    const struct axis *columns, const struct axis *rows, const uint8_t *fill)
+/* Pixels from right to left. Of three channels, a word at a time: its fourth byte is overwritten by the
+ * next one. Nothing behind the row's last pixel, which may be the first, is read. */
+static void put_back(uint8_t *to, const uint8_t *pixel, int32_t count, size_t channels)
+{
+    for (int32_t x = 0; x < count; x++, to += channels, pixel -= channels)
+        if (channels == 3 && x > 0 && x < count - 1)
+            memcpy(to, pixel, 4);
+        else
+            for (size_t c = 0; c < channels; c++)
+                to[c] = pixel[c];
+}
+
+/* The row begins with pixel `corner` of the image. */
+static void put_span(uint8_t *out, const uint8_t *row, struct span span, uint32_t corner,
+                     const uint8_t *fill, size_t channels)
+{
+    uint8_t *to = out + (size_t)span.to * channels;
+    const uint8_t *pixel = span.from == FILL ? fill : row + ((uint32_t)span.from - corner) * channels;
+    if (span.step == 1)
+        memcpy(to, pixel, (size_t)span.count * channels);
+    else if (span.step == 0)
+        fill_row(to, span.count, pixel, channels);
+    else
+        put_back(to, pixel, span.count, channels);
+}
+
+/* `in` is `corner` of the image that the axes refer to. False: out of memory. */
+static bool compose(const struct st_view *out, const struct st_view *in, struct st_region corner,
+                    const struct axis *columns, const struct axis *rows, const uint8_t *fill,
+                    struct st_arena *arena)
 {
     const size_t channels = (size_t)out->channels;
-    int32_t start;
-    const struct axis run = main_run(columns, &start);
+    int32_t count;
+    const struct span *spans = spans_of(columns, arena, &count);
+    if (!spans)
+        return false;
     for (int32_t y = 0; y < rows->count; y++) {
         uint8_t *to = st_row(out, y);
-        if (rows->from[y] == FILL || !run.count) {
+        if (rows->from[y] == FILL) {
             fill_row(to, columns->count, fill, channels);
             continue;
         }
         const uint8_t *row = st_row(in, rows->from[y] - (int32_t)corner.y);
         st_view_ahead(in, rows->from[y] - (int32_t)corner.y);
-        put_pixels(to, row, columns, 0, start, corner, fill, channels);
-        memcpy(to + (size_t)start * channels, row + ((uint32_t)run.from[0] - corner.x) * channels,
-               (size_t)run.count * channels);
-        put_pixels(to, row, columns, start + run.count, columns->count, corner, fill, channels);
+        for (int32_t i = 0; i < count; i++)
+            put_span(to, row, spans[i], corner.x, fill, channels);
     }
+    return true;
 }
 
 /* Known only once a mask has been decoded, or is not needed. */
@@ -240,12 +269,12 @@ static int compose_image(struct st_image *image, const struct st_border *border,
             return rc;
     }
     fill_of(image, border, fill);
-    if (!st_view_take(&out, &image->work->arena, columns->count, rows->count, channels))
+    struct st_arena *arena = &image->work->arena;
+    if (!st_view_take(&out, arena, columns->count, rows->count, channels) ||
+        (in.data && !compose(&out, &in, seen, columns, rows, fill, arena)))
         return st_fail(err, STOKER_ENOMEM, "no memory for an image of %d x %d pixels", columns->count,
                        rows->count);
-    if (in.data)
-        compose(&out, &in, seen, columns, rows, fill);
-    else
+    if (!in.data)
         for (int32_t y = 0; y < out.height; y++)
             fill_row(st_row(&out, y), out.width, fill, (size_t)channels);
     st_image_set(image, out, false);

@@ -226,13 +226,23 @@ static struct rows rows_of(const struct st_finish *f, const struct st_place *pla
     return (struct rows){bytes, bytes * (size_t)place->height, planes ? f->channels : 1};
 }
 
+/* Which of `lines` a fraction ends with. Often done: only large numbers wait for a long division. */
+static size_t part_of(size_t lines, size_t part, size_t of)
+{
+    if (of == 1)
+        return lines * part;
+    const uint64_t product = (uint64_t)lines * part;
+    return product <= UINT32_MAX && of <= UINT32_MAX ? (uint32_t)product / (uint32_t)of : product / of;
+}
+
 void st_finish_ahead(const struct st_finish *f, bool flip, int32_t y, struct st_fraction share,
                      const struct st_place *place)
 {
     const struct rows rows = rows_of(f, place);
     const int32_t to = flip ? place->height - 1 - y : y;
     const size_t lines = rows.bytes / ST_CACHE_LINE + 1;
-    const size_t begin = lines * share.begin / share.of, end = lines * share.end / share.of;
+    const size_t begin = part_of(lines, share.begin, share.of);
+    const size_t end = part_of(lines, share.end, share.of);
     if (to < 0 || to >= place->height)
         return;
     const uint8_t *row = (uint8_t *)place->data + (size_t)to * rows.bytes + begin * ST_CACHE_LINE;
