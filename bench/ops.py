@@ -7,7 +7,8 @@
     bench/ops.py FOLDER --only rotation SimCLR --who stoker "torchvision v1"
 
 Every contestant is a process on the same CPU, and they take turns: what counts is CPU time per image, the best of the
-rounds. Images in memory are the middle squares of the files, 256 x 256. RESULTS-ops.md and ops.svg are written.
+rounds. Images in memory are the middle squares of the files, 256 x 256. All make batches: peers/ops_harness.py says how.
+RESULTS-ops.md and ops.svg are written.
 """
 
 from __future__ import annotations
@@ -203,7 +204,10 @@ def write(args: argparse.Namespace, data: str, results: dict[str, dict], names: 
         "same CPU. Ops: 256 x 256 pixels in memory. Recipes: from the file to the tensor.",
         "- Each library has its own arithmetic: Pillow's and torchvision's resizes filter where OpenCV's take two pixels, and "
         'OpenCV blurs in integers. Stoker has torchvision\'s here, but for the last two recipes; "none" is what it needs without '
-        "any op, to copy an image into a batch, which the others do not do in ops.",
+        "any op, to copy an image into a batch.",
+        "- Every contestant makes batches, as training needs them. Those whose calls take one image copy each result into a batch in "
+        "the cheapest way there is, into memory that exists already and in the layout that the result has: arrays remain height x "
+        "width x channels, where Stoker puts channels first. In recipes with masks or boxes they copy nothing.",
         *(f"- {note}" for note in notes), *(f"- {name} did not take part: {why}" for name, why in refused.items()), "",
         f"- {summary(results['op'], 2, 'Ops')}", f"- {summary(results['recipe'], 3, 'Recipes')}", "",
         "## Ops", "", *table(results["op"], names), "", "## Recipes", "", *table(results["recipe"], names), "",

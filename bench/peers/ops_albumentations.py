@@ -9,7 +9,7 @@ os.environ.setdefault("NO_ALBUMENTATIONS_UPDATE", "1")
 import albumentations as A
 import cv2
 from albumentations.pytorch import ToTensorV2
-from ops_harness import MEAN, STD, files_of, main, one_at_a_time
+from ops_harness import MEAN, STD, files_of, into_batches, main
 
 PACKAGES = []
 NOTE = "OpenCV's arithmetic"
@@ -89,7 +89,7 @@ def op(name, images):
     if name not in OPS:
         return None
     step = OPS[name]()
-    return one_at_a_time(images, lambda image: step(image=image))
+    return into_batches(images, lambda image: step(image=image)["image"])
 
 
 def recipe(name, folder):
@@ -97,7 +97,7 @@ def recipe(name, folder):
     if name not in RECIPES:
         return None
     step = RECIPES[name]()
-    return one_at_a_time(files_of(folder), lambda path: step(image=cv2.cvtColor(cv2.imread(path), cv2.COLOR_BGR2RGB)))
+    return into_batches(files_of(folder), lambda path: step(image=cv2.cvtColor(cv2.imread(path), cv2.COLOR_BGR2RGB))["image"])
 
 
 if __name__ == "__main__":

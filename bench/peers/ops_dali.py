@@ -3,13 +3,12 @@
 
 import sys
 
-from ops_harness import MEAN, STD, files_of, main
+from ops_harness import BATCH, MEAN, STD, files_of, main
 from nvidia.dali import fn, pipeline_def, types
 from nvidia.dali.auto_aug import auto_augment, rand_augment, trivial_augment
 
 PACKAGES = ["nvidia-dali-cuda130"]
 NOTE = "batches of 16; pixels differ from Pillow's"
-BATCH = 16
 FLOAT = {"mean": [255 * m for m in MEAN], "std": [255 * s for s in STD], "dtype": types.FLOAT, "output_layout": "CHW"}
 
 

@@ -5,12 +5,11 @@ import sys
 
 import kornia.augmentation as K
 import torch
-from ops_harness import MEAN, STD, main
+from ops_harness import BATCH, MEAN, STD, main
 
 PACKAGES = ["kornia", "kornia_rs"]
 NO_DEPENDENCIES = True  # torch is there
 NOTE = "float tensors, batches of 16; the conversion from bytes is not counted"
-BATCH = 16
 ALWAYS = {"p": 1.0}
 
 OPS = {

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stoker's loader with one worker, with the objects of torchvision, timm and Albumentations that the others use.
-
-What it does beyond the others is counted: each image is copied into a batch of tensors.
-"""
+"""Stoker's loader with one worker, with the objects of torchvision, timm and Albumentations that the others use."""
 
 import sys
 import tempfile
@@ -12,14 +9,13 @@ import ops_albumentations
 import ops_torchvision_v1
 import ops_torchvision_v2
 import stoker
-from ops_harness import TARGETS, main
+from ops_harness import BATCH, TARGETS, main
 from torch.utils.data import Subset
 from torchvision import datasets
 from torchvision import transforms as T
 
 PACKAGES = []
-NOTE = "loader of one worker; batches of tensors"
-BATCH = 16
+NOTE = "loader of one worker; batches of tensors, channels first"
 ROUNDS = 64  # of the images in memory, in an epoch: starting one is not what is measured
 
 

@@ -4,7 +4,7 @@
 import random
 import sys
 
-from ops_harness import MEAN, STD, files_of, main, one_at_a_time
+from ops_harness import MEAN, STD, files_of, into_batches, main
 from ops_of_torchvision import ops_of
 from ops_torchvision_v2 import with_targets
 from PIL import Image, ImageFilter
@@ -101,7 +101,7 @@ RECIPES = {
 def op(name, images):
     if name not in OPS:
         return None
-    return one_at_a_time([Image.fromarray(image) for image in images], OPS[name]())
+    return into_batches([Image.fromarray(image) for image in images], OPS[name]())
 
 
 def opened(path):
@@ -113,7 +113,7 @@ def recipe(name, folder):
     if name not in RECIPES:
         return with_targets(name, folder, opened)
     step = RECIPES[name]()
-    return one_at_a_time(files_of(folder), lambda path: step(opened(path)))
+    return into_batches(files_of(folder), lambda path: step(opened(path)))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
 import sys
 
 import torch
-from ops_harness import MEAN, STD, boxes_of, files_of, main, mask_of, one_at_a_time
+from ops_harness import MEAN, STD, boxes_of, files_of, into_batches, main, mask_of, one_at_a_time
 from ops_of_torchvision import ops_of
 from torchvision import tv_tensors
 from torchvision.io import ImageReadMode, decode_image, decode_jpeg, read_file
@@ -115,7 +115,7 @@ def op(name, images):
     torch.set_num_threads(1)
     if name not in OPS:
         return None
-    return one_at_a_time([torch.from_numpy(image).permute(2, 0, 1).contiguous() for image in images], OPS[name]())
+    return into_batches([torch.from_numpy(image).permute(2, 0, 1).contiguous() for image in images], OPS[name]())
 
 
 def recipe(name, folder):
@@ -123,7 +123,7 @@ def recipe(name, folder):
     if name not in RECIPES:
         return with_targets(name, folder, opened)
     step = RECIPES[name]()
-    return one_at_a_time(files_of(folder), lambda path: step(opened(path)))
+    return into_batches(files_of(folder), lambda path: step(opened(path)))
 
 
 if __name__ == "__main__":
