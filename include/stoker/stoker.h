@@ -789,6 +789,11 @@ struct stoker_picture {
 STOKER_API int stoker_single_run(struct stoker_single *single, const struct stoker_picture *picture,
                                  uint64_t seed, uint64_t epoch, uint64_t sample,
                                  struct stoker_tensor *out, struct stoker_error *err);
+/* The same into memory of the caller's, which stays the caller's: out->data is `memory`. It is an error if
+ * the result has not exactly `bytes` bytes. After an error the memory's contents are undefined. */
+STOKER_API int stoker_single_run_into(struct stoker_single *single, const struct stoker_picture *picture,
+                                      uint64_t seed, uint64_t epoch, uint64_t sample, void *memory,
+                                      size_t bytes, struct stoker_tensor *out, struct stoker_error *err);
 
 /* Runs one operation on an array of pixels with OpenCV's arithmetic: see [Arrays]. `in` and `out` are
  * uint8 [H, W, C] without gaps inside of a row, 1 to 4 channels, which do not overlap. `tables` are

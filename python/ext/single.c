@@ -200,33 +200,62 @@ static Py_ssize_t read_edits(PyObject *edits, struct stoker_edit *out)
     return count;
 }
 
-static PyObject *single_run(PyObject *object, PyObject *args)
+/* Makes the image of `data`: in memory of its own, or in `into`. -1 with an exception. */
+static int make(PyObject *object, const Py_buffer *data, PyObject *edits, PyObject *pixels,
+                const Py_buffer *into, struct stoker_tensor *out)
 {
+    struct stoker_single *single = ((struct single *)object)->handle;
     struct stoker_picture picture = {.size = sizeof(picture)};
     struct stoker_edit edit[EDITS_MAX];
+    struct stoker_error err;
+    Py_ssize_t count = edits ? read_edits(edits, edit) : 0;
+    const size_t room = into ? (size_t)into->len : 0;
+    int rc;
+
+    if (count < 0 || read_pixels(pixels, &picture) < 0)
+        return -1;
+    picture.data = data->buf;
+    picture.bytes = (size_t)data->len;
+    picture.edits = edit;
+    picture.edit_count = (size_t)count;
+    Py_BEGIN_ALLOW_THREADS
+    rc = into ? stoker_single_run_into(single, &picture, 0, 0, 0, into->buf, room, out, &err)
+              : stoker_single_run(single, &picture, 0, 0, 0, out, &err);
+    Py_END_ALLOW_THREADS
+    if (rc < 0)
+        ext_raise(ext_state_of(object), &err);
+    return rc < 0 ? -1 : 0;
+}
+
+static PyObject *single_run(PyObject *object, PyObject *args)
+{
     PyObject *edits = NULL, *pixels = Py_None;
     struct stoker_tensor out;
-    struct stoker_error err;
-    Py_ssize_t count;
     Py_buffer data;
-    int rc = -1;
+    int rc;
 
     if (!PyArg_ParseTuple(args, "y*|O!O:run", &data, &PyTuple_Type, &edits, &pixels))
         return NULL;
-    count = edits ? read_edits(edits, edit) : 0;
-    if (count >= 0 && read_pixels(pixels, &picture) == 0) {
-        picture.data = data.buf;
-        picture.bytes = (size_t)data.len;
-        picture.edits = edit;
-        picture.edit_count = (size_t)count;
-        Py_BEGIN_ALLOW_THREADS
-        rc = stoker_single_run(((struct single *)object)->handle, &picture, 0, 0, 0, &out, &err);
-        Py_END_ALLOW_THREADS
-        if (rc < 0)
-            ext_raise(ext_state_of(object), &err);
-    }
+    rc = make(object, &data, edits, pixels, NULL, &out);
     PyBuffer_Release(&data);
     return rc < 0 ? NULL : ext_tensor_own(ext_state_of(object), &out, out.data, free);
+}
+
+static PyObject *single_run_into(PyObject *object, PyObject *args)
+{
+    struct stoker_tensor out;
+    Py_buffer into, data;
+    PyObject *edits;
+    int rc;
+
+    if (!PyArg_ParseTuple(args, "w*y*O!:run_into", &into, &data, &PyTuple_Type, &edits))
+        return NULL;
+    rc = make(object, &data, edits, Py_None, &into, &out);
+    PyBuffer_Release(&data);
+    PyBuffer_Release(&into);
+    if (rc < 0)
+        return NULL;
+    Py_RETURN_NONE;
 }
 
 static PyMethodDef single_methods[] = {
@@ -236,6 +265,8 @@ static PyMethodDef single_methods[] = {
      "bytes "
      "of a decoded one. An edit is a tuple: its kind (EDIT_CROP, ...) and its numbers; they are made in "
      "order, before the pipeline. Any thread may call it."},
+    {"run_into", single_run_into, METH_VARARGS,
+     "run_into(memory, data, edits): the same into memory that has exactly the size of the result."},
     {0},
 };
 

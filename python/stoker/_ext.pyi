@@ -188,6 +188,7 @@ class Single:
         pixels: tuple[int, int, int] | None = None,
         /,
     ) -> Tensor: ...
+    def run_into(self, memory: Any, data: Any, edits: tuple[tuple[float, ...], ...], /) -> None: ...
 
 @final
 class Loader:

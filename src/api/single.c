@@ -319,9 +319,28 @@ static int apply(struct st_image *image, const struct stoker_edit *edit, struct 
     return st_fail(err, STOKER_EINVAL, "there is no edit of kind %d", (int)edit->kind);
 }
 
+/* Where the caller wants the result; memory NULL: in memory of its own. */
+struct into {
+    void *memory;
+    size_t bytes;
+};
+
+static int place_result(const struct into *into, const struct stoker_tensor *shape, uint64_t bytes,
+                        void **memory, struct stoker_error *err)
+{
+    if (into->memory && into->bytes != bytes)
+        return st_fail(err, STOKER_EINVAL, "the result has %llu bytes, and the memory for it %zu",
+                       (unsigned long long)bytes, into->bytes);
+    *memory = into->memory ? into->memory : st_alloc_aligned(bytes);
+    return *memory ? STOKER_OK
+                   : st_fail(err, STOKER_ENOMEM, "no memory for an image of %lld x %lld x %lld",
+                             (long long)shape->shape[0], (long long)shape->shape[1],
+                             (long long)shape->shape[2]);
+}
+
 static int make(const struct stoker_single *single, struct st_work *work,
                 const struct stoker_picture *picture, const struct st_rng_key *rng_key,
-                struct stoker_tensor *out, struct stoker_error *err)
+                const struct into *into, struct stoker_tensor *out, struct stoker_error *err)
 {
     struct st_image image;
     struct st_erases erases;
@@ -335,25 +354,25 @@ static int make(const struct stoker_single *single, struct st_work *work,
         rc = st_steps_erases(single->pipe, &single->finish, rng_key, &image, &erases, err);
     if (rc)
         return rc;
-    void *memory = describe(&single->finish, &image, out, &bytes) ? st_alloc_aligned(bytes) : NULL;
-    const struct st_place place = {memory, st_image_width(&image), st_image_height(&image)};
-    if (!memory)
+    struct st_place place = {NULL, st_image_width(&image), st_image_height(&image)};
+    if (!describe(&single->finish, &image, out, &bytes))
         return st_fail(err, STOKER_ENOMEM, "no memory for an image of %d x %d", place.width,
                        place.height);
-    rc = st_steps_finish(&image, &single->finish, erases, &place, err);
-    if (rc)
-        free(memory);
-    else
-        out->data = memory;
+    rc = place_result(into, out, bytes, &place.data, err);
+    if (!rc)
+        rc = st_steps_finish(&image, &single->finish, erases, &place, err);
+    if (!rc)
+        out->data = place.data;
+    else if (!into->memory)
+        free(place.data);
     return rc;
 }
 
-int stoker_single_run(struct stoker_single *single, const struct stoker_picture *given, uint64_t seed,
-                      uint64_t epoch, uint64_t sample, struct stoker_tensor *out,
-                      struct stoker_error *err)
+static int run(struct stoker_single *single, const struct stoker_picture *given,
+               const struct st_rng_key *rng_key, const struct into *into, struct stoker_tensor *out,
+               struct stoker_error *err)
 {
     struct stoker_picture picture = {0};
-    const struct st_rng_key rng_key = {.seed = seed, .epoch = epoch, .key = sample};
     if (!single || !given || !out)
         return st_fail(err, STOKER_EINVAL,
                        "stoker_single_run: single, picture and out must not be NULL");
@@ -370,9 +389,27 @@ int stoker_single_run(struct stoker_single *single, const struct stoker_picture 
     struct st_work *work = take_work(single);
     if (!work)
         return st_fail(err, STOKER_ENOMEM, "stoker_single_run: out of memory");
-    rc = make(single, work, &picture, &rng_key, out, err);
+    rc = make(single, work, &picture, rng_key, into, out, err);
     give_work(single, work);
     return rc < 0 && picture.name ? st_fail_in(err, rc, picture.name) : rc;
+}
+
+int stoker_single_run(struct stoker_single *single, const struct stoker_picture *picture, uint64_t seed,
+                      uint64_t epoch, uint64_t sample, struct stoker_tensor *out,
+                      struct stoker_error *err)
+{
+    const struct st_rng_key rng_key = {.seed = seed, .epoch = epoch, .key = sample};
+    return run(single, picture, &rng_key, &(struct into){0}, out, err);
+}
+
+int stoker_single_run_into(struct stoker_single *single, const struct stoker_picture *picture,
+                           uint64_t seed, uint64_t epoch, uint64_t sample, void *memory, size_t bytes,
+                           struct stoker_tensor *out, struct stoker_error *err)
+{
+    const struct st_rng_key rng_key = {.seed = seed, .epoch = epoch, .key = sample};
+    if (!memory)
+        return st_fail(err, STOKER_EINVAL, "stoker_single_run_into: memory must not be NULL");
+    return run(single, picture, &rng_key, &(struct into){memory, bytes}, out, err);
 }
 
 bool stoker_jpeg_is_regular(const void *data, size_t size, uint32_t *width, uint32_t *height,

@@ -123,6 +123,18 @@ static void parts_and_pixels(const struct stoker_item *item)
            !memcmp(again.data, whole.data, (size_t)width * height * 3),
        "pixels of four channels give the first three");
     free(again.data);
+    const size_t bytes = (size_t)width * height * 3;
+    uint8_t *mine = malloc(bytes + 1);
+    if (mine)
+        memset(mine, 77, bytes + 1);
+    ok(mine && stoker_single_run_into(single, &pixels, 0, 0, 0, mine, bytes, &again, &err) == 0 &&
+           again.data == mine && !memcmp(mine, whole.data, bytes) && mine[bytes] == 77 && again.shape[1] == width,
+       "memory of the caller's gets the same, and nothing beyond");
+    ok(mine && stoker_single_run_into(single, &pixels, 0, 0, 0, mine, bytes + 1, &again, &err) == STOKER_EINVAL &&
+           !again.data && mine[0] == ((uint8_t *)whole.data)[0],
+       "memory of another size is refused (%s)", err.message);
+    ok(stoker_single_run_into(single, &pixels, 0, 0, 0, NULL, 0, &again, &err) == STOKER_EINVAL, "no memory is refused");
+    free(mine);
     pixels.bytes--;
     ok(stoker_single_run(single, &pixels, 0, 0, 0, &again, &err) < 0 && !again.data, "too few of them are refused (%s)",
        err.message);

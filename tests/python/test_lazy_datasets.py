@@ -113,3 +113,116 @@ def test_steps_that_do_not_suit_the_image_raise_as_torchvisions(paths):
     data = Photos(paths, T.Compose([T.RandomCrop(500), T.ToTensor()]))
     with pytest.raises(ValueError, match="Required crop size"):
         list(stoker.DataLoader(data, batch_size=5, num_workers=2))
+
+
+# ---- tensors that are made in the rows of their batch ----
+
+LARGE = T.Compose([T.RandomResizedCrop((64, 60)), T.RandomHorizontalFlip(), T.ToTensor(), T.Normalize([0.5] * 3, [0.2] * 3)])
+
+
+class Used(torch.utils.data.Dataset):
+    """Samples whose tensor was used in some way, and what it was before."""
+
+    def __init__(self, paths, use, transform=LARGE):
+        self.paths, self.use, self.transform = paths, use, transform
+        self.kept = {}
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, index):
+        made = self.transform(Image.open(self.paths[index]).convert("RGB"))
+        name = type(made).__name__
+        return self.use(self, index, made), name
+
+
+def kept(data, index, made):
+    return data.kept.setdefault(index % 3, made)  # that of an earlier sample, again and again
+
+
+def cleared(data, index, made):
+    kept(data, index, made.add_(1))
+    return made.zero_() if index == 1 else made
+
+
+USES = {
+    "none": lambda data, index, made: (made, index),
+    "in a dict, twice": lambda data, index, made: {"a": made, "b": [made, {"c": made}], "n": index},
+    "kept": kept,
+    "changed in place": cleared,
+    "read": lambda data, index, made: (made, float(made.mean()), made.shape[1], made[0, 0, 0]),
+    "part": lambda data, index, made: (made[:, ::2], made.view(-1)),
+    "numpy": lambda data, index, made: (made.numpy(), index),
+    "sometimes": lambda data, index, made: made.clone() if index % 2 else made,
+    "cast": lambda data, index, made: made.to(torch.float64),
+    "with views": lambda data, index, made: (made, made.detach()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("use", USES)
+def test_untouched_tensors_of_files_are_made_in_their_rows(paths, use):
+    data = Used(paths, USES[use])
+    batches = []
+    for kind in (torch.utils.data.DataLoader, stoker.DataLoader):
+        torch.manual_seed(4)
+        loader = kind(data, batch_size=6, num_workers=1, persistent_workers=True)
+        batches.append([batch for _ in range(2) for batch in loader])
+        del loader
+    theirs, ours = batches
+    kinds = {name for _, names in ours for name in names}
+    assert kinds == {"BatchTensor", "Tensor"}  # progressive files are Pillow's
+    torch.testing.assert_close([batch for batch, _ in ours], [batch for batch, _ in theirs], rtol=0, atol=0)
+
+
+def types(samples):
+    return [type(made).__name__ for made, _ in samples], torch.stack([made for made, _ in samples])
+
+
+@pytest.mark.parametrize("options", [
+    {"collate_fn": types}, {"batch_size": None}, {"on_error": "skip"}, {"num_workers": 0}, {"compile": False},
+])  # fmt: skip
+def test_elsewhere_they_are_made_at_once(paths, options):
+    data = Used(paths, USES["none"])
+    for batch in stoker.DataLoader(data, **{"batch_size": 6, "num_workers": 1, **options}):
+        names = batch[0] if options.get("collate_fn") else batch[1] if type(batch[1]) is not str else [batch[1]]
+        assert set(names) == {"Tensor"}
+
+
+def test_tensors_of_any_size(paths):
+    """Of another one in each batch, and too small for rows of their own."""
+    for transform in (T.Compose([T.ToTensor()]), T.Compose([T.Resize((8, 8)), T.ToTensor()])):
+        data = Used(paths, USES["none"], transform)
+        theirs = [transform(Image.open(path).convert("RGB"))[None] for path in paths]
+        ours = [batch[0][0] for batch in stoker.DataLoader(data, batch_size=1, num_workers=1)]
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=0)
+    with pytest.raises(RuntimeError, match="stack expects each tensor to be equal size"):
+        list(stoker.DataLoader(Used(paths, USES["none"], T.Compose([T.ToTensor()])), batch_size=2, num_workers=1))
+
+
+def test_what_the_engine_refuses_torchvision_makes(paths, monkeypatch):
+    from stoker import _ext
+    from stoker._engine.batch_tensor import BatchTensor
+    from stoker._lazy import late, pixels
+
+    def refuse(self, *args):
+        raise _ext.StokerError("no")
+
+    def made():
+        torch.manual_seed(2)
+        with stoker.lazy_images(), late.filling_rows():
+            return LARGE(Image.open(paths[0]).convert("RGB"))
+
+    torch.manual_seed(2)
+    want = LARGE(Image.open(paths[0]).convert("RGB"))
+    row = bytearray(want.nbytes)
+    assert late.late_of(made()).make_into(memoryview(row)) and bytes(row) == want.numpy().tobytes()
+    assert not late.late_of(made()).make_into(memoryview(row)[4:])
+    tensor = made()
+    assert type(tensor) is BatchTensor and tensor.shape == want.shape and tensor.stride() == want.stride()
+    assert late.late_of(tensor).make_into(memoryview(row)) and not late.late_of(tensor).make_into(memoryview(row))
+    assert torch.equal(tensor, want) and late.late_of(tensor) is None
+    with monkeypatch.context() as patch:
+        patch.setattr(pixels.Encoded, "run", refuse)
+        patch.setattr(pixels.Encoded, "run_into", refuse)
+        tensor = made()
+        assert not late.late_of(tensor).make_into(memoryview(row)) and torch.equal(tensor + 0, want)

@@ -153,7 +153,7 @@ class BatchTensor(torch.Tensor):
             answered = NotImplemented if answer is None else answer(func, first, source, args[1:], kwargs)
             if answered is not NotImplemented:
                 return answered
-        result = func(*_plain(args, _become), **_plain(kwargs, _become))
+        result = func(*_plain(args, become), **_plain(kwargs, become))
         return first if held is not None and result is held.plain else result
 
     @classmethod
@@ -175,6 +175,12 @@ def _refuse_tracing() -> None:
         )
 
 
+def source_of(tensor: BatchTensor) -> Source | None:
+    """Return where its bytes are; None if they were fetched."""
+    held = _held_by(tensor)
+    return None if held is None else held.source
+
+
 def _held_by(tensor: Any) -> _Held | None:
     """Return what a BatchTensor refers to. None: it is none, or another thread has just made it an ordinary tensor."""
     return tensor.__dict__.get("_held") if type(tensor) is BatchTensor else None
@@ -191,7 +197,7 @@ def _inner(tensor: BatchTensor) -> torch.Tensor:
         return tensor if held is None else held.shared()
 
 
-def _become(tensor: BatchTensor) -> torch.Tensor:
+def become(tensor: BatchTensor) -> torch.Tensor:
     """Make it an ordinary tensor with its bytes, or, where references of C++ forbid that, return one."""
     with _lock.held():
         held = _held_by(tensor)
@@ -302,7 +308,7 @@ def _reduce(tensor: BatchTensor) -> Any:
     """Pickle it for another process as torch does an ordinary one."""
     from torch.multiprocessing.reductions import reduce_tensor
 
-    return reduce_tensor(_become(tensor))
+    return reduce_tensor(become(tensor))
 
 
 ForkingPickler.register(BatchTensor, _reduce)

@@ -23,11 +23,13 @@ from PIL import Image
 
 from .._base.tensors import take_capsule
 from .._base.unmodified import in_place_of
+from .._engine.batch_tensor import BatchTensor
 from .._steps.base import PRESETS, changes_of, compile_transform
+from . import late
 from .colours import COLOURS
 from .images import Lazy, deferred, is_lazy
 from .patches import Patch, applied
-from .pixels import REFUSALS, Decoded, single_of, text_of_mode
+from .pixels import REFUSALS, Decoded, Encoded, single_of, text_of_mode
 from .timm_steps import TIMM, has_own_functions, with_pixels
 
 _MAKE_TENSORS = {"ToTensor", "PILToTensor", "ToImage"} | PRESETS
@@ -82,7 +84,7 @@ class _Tail:
     def __init__(self, mode: str) -> None:
         self.length = 0
         self._mode = mode
-        self._is_float = self._is_tv = False
+        self._is_float = self._is_tv = self._makes_late = False
         self._layout = "nhwc"
         self._parts = [text_of_mode(mode)]
         self._single: Any = None
@@ -108,6 +110,7 @@ class _Tail:
         self._parts.append("to_tensor" if self._is_float else "pil_to_tensor")
         # The strides that torchvision's result has; with one channel both layouts are the same.
         self._layout = "nchw" if self._is_float and self._mode == "RGB" else "nhwc"
+        self._makes_late = self._layout == "nchw"
         return True
 
     def _add_next(self, name: str, step: Any) -> bool:
@@ -133,11 +136,13 @@ class _Tail:
             return False
         return True
 
-    def run(self, image: Any) -> Any:
-        """Return the tensor; None if the engine cannot make it."""
+    def run(self, image: Any, at_the_end: Sequence[Any] = ()) -> Any:
+        """Return the tensor; None if the engine cannot make it. `at_the_end`: these steps, which nothing follows."""
         found = image.source() if isinstance(image, Lazy) else None
         source, edits = (Decoded(image), ()) if found is None else found
         source.check()  # Pillow's errors are no refusals
+        if at_the_end and self._makes_late and late.is_wanted() and isinstance(source, Encoded):
+            return BatchTensor(late.Late(source, edits, self._single, at_the_end, image.size))
         try:
             out = source.run(self._single, edits)
         except REFUSALS:
@@ -256,7 +261,9 @@ def _run_compose(steps: Sequence[Any], value: Any) -> Any:
     while at < len(steps):
         if isinstance(value, Image.Image):
             tail = _tail_at(steps, at, value.mode) if value.mode in _MODES else None
-            out = None if tail is None else tail.run(value)
+            out = None
+            if tail is not None:
+                out = tail.run(value, steps[at:] if at + tail.length == len(steps) else ())
             if out is not None:
                 assert tail is not None
                 value, at = out, at + tail.length

@@ -95,6 +95,10 @@ class Encoded:
         """Return what the engine makes of it."""
         return single.run(self._data, edits)
 
+    def run_into(self, memory: memoryview, single: _ext.Single, edits: Edits) -> None:
+        """Let the engine make it in this memory."""
+        single.run_into(memory, self._data, edits)
+
     def picture(self) -> Image.Image:
         """Return it as Pillow decodes it."""
         return JpegImagePlugin.JpegImageFile(io.BytesIO(self._data))

@@ -4,12 +4,15 @@ and their memory is reused for the next sample. default_collate then finds them 
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import Any
 
 import torch
 
 from .. import _ext
+from .._engine.batch_tensor import BatchTensor, become
+from .._lazy.late import late_of
 from .parcel import Room, TooLarge
 
 _LEAST = 32 << 10  # bytes; smaller tensors are stacked at the end
@@ -62,24 +65,50 @@ class Rows:
             return kind([self._put(one, row, (*path, at)) for at, one in enumerate(value)])
         if kind is dict:
             return {key: self._put(one, row, (*path, key)) for key, one in value.items()}
-        if not isinstance(value, torch.Tensor) or not is_stackable(value) or value.nbytes < _LEAST:
+        if kind is BatchTensor:
+            return self._put_late(value, row, path)
+        return self._put_tensor(value, row, path)
+
+    def _put_late(self, value: BatchTensor, row: int, path: tuple[Any, ...]) -> Any:
+        """Make a tensor in its row."""
+        late = late_of(value)
+        if late is not None:
+            shape, _, dtype = late.meta()
+            column = self._column(path, row, shape, dtype)
+            if column is not None and late.make_into(self._room.part(place := column.whole[row])):
+                return self._keep(column, row, place)
+        return self._put_tensor(become(value), row, path)
+
+    def _put_tensor(self, value: Any, row: int, path: tuple[Any, ...]) -> Any:
+        if not isinstance(value, torch.Tensor) or not is_stackable(value):
             return value
-        column = self._columns.get(path) if row else self._begin(path, value)
-        if column is None or len(column.rows) != row:
+        column = self._column(path, row, value.shape, value.dtype)
+        if column is None:
             return value
-        whole = column.whole
-        if value.dtype is not whole.dtype or value.shape != whole.shape[1:]:
-            return value
-        place = whole[row]
+        place = column.whole[row]
         copy_row(place, value)
+        return self._keep(column, row, place)
+
+    def _keep(self, column: _Column, row: int, place: torch.Tensor) -> torch.Tensor:
         column.rows.append(place)
         if not row:
             self._of[id(place)] = column
         return place
 
-    def _begin(self, path: tuple[Any, ...], first: torch.Tensor) -> _Column | None:
+    def _column(self, path: tuple[Any, ...], row: int, shape: Any, dtype: torch.dtype) -> _Column | None:
+        """Return the column whose next row is this one; None if such a tensor has no place there."""
+        if math.prod(shape) * dtype.itemsize < _LEAST:
+            return None
+        column = self._columns.get(path) if row else self._begin(path, shape, dtype)
+        if column is None or len(column.rows) != row:
+            return None
+        return column if dtype is column.whole.dtype and shape == column.whole.shape[1:] else None
+
+    def _begin(self, path: tuple[Any, ...], shape: Any, dtype: torch.dtype) -> _Column | None:
+        if path in self._columns:
+            return self._columns[path]
         try:
-            column = _Column(self._room.tensor((self._count, *first.shape), first.dtype))
+            column = _Column(self._room.tensor((self._count, *shape), dtype))
         except TooLarge:
             return None
         self._columns[path] = column

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from torch.utils.data import Subset, default_collate
 from .._data.base import EngineDataset
 from .._data.fields import collated
 from .._lazy import switch as lazy
+from .._lazy.late import filling_rows
 from .._order.position import has_state
 from .collate import stacks_as_torch
 from .early_rows import Rows
@@ -113,7 +115,8 @@ class Fetcher:
         if room and self._job.batched and self._job.collate_fn is default_collate and stacks_as_torch():
             room[0].rows = Rows(room[0], len(indices))
             put = room[0].rows.put
-        samples = self._samples(indices, key, put)
+        with filling_rows() if put is not _as_it_is and self._may_be_late() else contextlib.nullcontext():
+            samples = self._samples(indices, key, put)
         if key is not None:
             first = indices[0] if isinstance(indices, (list, tuple)) else indices
             seed_sample(key[0], key[1], "collate", plain_index(first))
@@ -122,6 +125,12 @@ class Fetcher:
         finally:
             if room:
                 room[0].rows = None  # a reference cycle would keep the batch's memory mapped until a collection
+
+    def _may_be_late(self) -> bool:
+        """Return whether samples may be made when they are put into their rows. It is no failure of a sample then, and
+        the doctor would take it for collating."""
+        one_by_one = not gets_at_once(self._job, self._dataset)
+        return one_by_one and not self._job.skip_errors and "_stoker_watch" not in sys.modules
 
     def _collated(self, samples: Any, *room: Any) -> Any:
         """Return a batch; of a dataset of stoker.datasets with the structure that the engine gives it."""

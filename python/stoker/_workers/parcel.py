@@ -59,6 +59,11 @@ class Room:
             count *= size
         return _view(self.memory, self.take(count * dtype.itemsize), dtype, tuple(shape), None)
 
+    def part(self, tensor: torch.Tensor) -> memoryview:
+        """Return the memory of a contiguous tensor in the slot."""
+        offset = tensor.data_ptr() - self.address
+        return self.memory[offset : offset + tensor.nbytes]  # type: ignore[no-any-return]
+
     def find(self, tensor: torch.Tensor) -> int | None:
         """Return the offset of a tensor that was allocated in the slot, or is part of one that was copied there; else
         None. Tensors that share memory therefore share it on the loader's side as well."""
