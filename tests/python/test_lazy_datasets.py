@@ -175,7 +175,7 @@ def test_untouched_tensors_of_files_are_made_in_their_rows(paths, use):
 
 
 def types(samples):
-    return [type(made).__name__ for made, _ in samples], torch.stack([made for made, _ in samples])
+    return [type(made).__name__ for (made, _), _ in samples], torch.stack([made for (made, _), _ in samples])
 
 
 @pytest.mark.parametrize("options", [
